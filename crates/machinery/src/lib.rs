@@ -1,0 +1,14 @@
+//! Kubernetes semantics with no I/O.
+//!
+//! Everything here is a pure function over [`serde_json::Value`]: the API server, the controllers and
+//! the fuzz targets share it. It owns the *meaning* of objects (names, selectors, schemas, patches,
+//! server-side apply, tables) and refuses to know about sockets, clocks, storage or async.
+//!
+//! ```text
+//!  request body ──▶ schema (prune, default, validate, rules) ──▶ object
+//!                        ▲                                         │
+//!  patch / apply ────────┘        selector, jsonpath, table ◀──────┘
+//! ```
+
+pub mod schema;
+pub mod status;

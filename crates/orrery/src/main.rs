@@ -1,0 +1,2 @@
+//! Orrery.
+fn main() {}
