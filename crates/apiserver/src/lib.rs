@@ -1,1 +1,4 @@
 //! apiserver
+
+pub mod attributes;
+pub mod user;
