@@ -1,0 +1,46 @@
+# Two commands are all a newcomer needs: `make up` and `make test`. Each installs what it lacks.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+export ORRERY_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/orrery
+
+.PHONY: help up test test-long test-kubernetes bench lint format licences generate tools
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+tools: ## Install what building and testing need (Debian packages)
+	@scripts/tools build test
+
+up: ## Build and run the embedded plane
+	@scripts/tools build
+	$(CARGO) build --release --package orrery
+	target/release/orrery up
+
+test: ## Run every test that needs neither Go nor a cluster
+	@scripts/tools build test
+	$(CARGO) test --workspace --locked
+
+test-long: ## The same with every kill round and every fault seed
+	@scripts/tools build test
+	ORRERY_TEST_LONG=1 $(CARGO) test --workspace --locked
+
+test-kubernetes: ## Judge the embedded API by a real kube-apiserver (needs Go or KUBEBUILDER_ASSETS)
+	@scripts/tools build test
+	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery-apiserver --features differential --test differential
+
+bench: ## Measure, side by side with kube-apiserver where it is there; writes docs/benchmarks.md
+	@scripts/tools build
+	$(CARGO) run --release --package orrery-bench
+
+lint: ## Format and lint, no warning allowed
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+format: ## Format everything
+	$(CARGO) fmt --all
+
+licences: ## Check licences, sources and banned crates of every dependency
+	@scripts/cargo-deny check --hide-inclusion-graph bans licenses sources
