@@ -1,4 +1,6 @@
 //! apiserver
 
 pub mod attributes;
+pub mod pki;
+pub mod tls;
 pub mod user;
