@@ -1,0 +1,4 @@
+//! Tests of the whole binary.
+#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
+
+mod house;
