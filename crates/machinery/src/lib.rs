@@ -10,5 +10,6 @@
 //!  patch / apply ────────┘        selector, jsonpath, table ◀──────┘
 //! ```
 
+pub mod patch;
 pub mod schema;
 pub mod status;

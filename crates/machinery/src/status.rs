@@ -26,7 +26,8 @@ pub struct Status {
     /// The words a person reads.
     pub message: String,
     /// The object in question: name, group, kind (the plural resource, as Kubernetes does), uid.
-    pub details: Details,
+    /// Boxed, so that a `Result` with a [`Status`] stays small.
+    pub details: Box<Details>,
 }
 
 /// What a [`Status`] is about.
@@ -56,7 +57,7 @@ pub struct Details {
 impl Status {
     /// A refusal with no object.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Details::default() }
+        Self { code, reason, message: message.into(), details: Box::default() }
     }
 
     /// 400: the request makes no sense.
@@ -150,9 +151,9 @@ impl Status {
     /// Names the object.
     #[must_use]
     pub fn about(mut self, group: &str, resource: &str, name: &str) -> Self {
-        self.details.group = group.to_owned();
-        self.details.kind = resource.to_owned();
-        self.details.name = name.to_owned();
+        group.clone_into(&mut self.details.group);
+        resource.clone_into(&mut self.details.kind);
+        name.clone_into(&mut self.details.name);
         self
     }
 
@@ -167,7 +168,7 @@ impl Status {
             "reason": self.reason,
             "code": self.code,
         });
-        if self.details != Details::default() {
+        if *self.details != Details::default() {
             body["details"] = serde_json::to_value(&self.details).expect("details are plain data");
         }
         body
