@@ -20,6 +20,8 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
 
+pub use files::write_private;
+
 use crate::user::MASTERS;
 
 const DAY: Duration = Duration::from_hours(24);
