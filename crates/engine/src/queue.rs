@@ -1,0 +1,226 @@
+//! Which keys want attention. A key waits at most once, is never handed out twice at a time, and what happens to it
+//! while it is being worked on is remembered.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::key::Key;
+
+/// The first wait after a transient failure.
+pub const RETRY_FIRST: Duration = Duration::from_secs(5);
+/// The longest wait after transient failures.
+pub const RETRY_LAST: Duration = Duration::from_mins(5);
+/// The longest wait for a dependency whose change goes unseen.
+pub const WAITING: Duration = Duration::from_secs(30);
+
+/// How long to wait after so many transient failures in a row.
+pub fn retry_delay(failures: u32) -> Duration {
+    let doublings = failures.saturating_sub(1).min(10);
+    RETRY_FIRST.saturating_mul(1 << doublings).min(RETRY_LAST)
+}
+
+/// A queue of keys, shared by the workers of one controller.
+#[derive(Debug, Default)]
+pub struct Queue {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    ready: VecDeque<Key>,
+    queued: HashSet<Key>,
+    running: HashSet<Key>,
+    again: HashSet<Key>,
+    timers: BTreeSet<(Timestamp, Key)>,
+    due: BTreeMap<Key, Timestamp>,
+    failures: HashMap<Key, u32>,
+    stale: HashMap<Key, u32>,
+}
+
+impl Queue {
+    /// Wants `key` looked at now.
+    pub fn add(&self, key: Key) {
+        let mut state = self.state.lock();
+        if state.running.contains(&key) {
+            state.again.insert(key);
+        } else if state.queued.insert(key.clone()) {
+            state.ready.push_back(key);
+            drop(state);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Wants `key` looked at no later than `at`.
+    pub fn add_at(&self, key: Key, at: Timestamp) {
+        let mut state = self.state.lock();
+        if let Some(earlier) = state.due.get(&key).copied() {
+            if earlier <= at {
+                return;
+            }
+            state.timers.remove(&(earlier, key.clone()));
+        }
+        state.due.insert(key.clone(), at);
+        state.timers.insert((at, key));
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Hands out the next key; it must be given back with [`Queue::finish`].
+    pub fn take(&self, now: Timestamp) -> Option<Key> {
+        let mut state = self.state.lock();
+        state.wake(now);
+        let key = state.ready.pop_front()?;
+        state.queued.remove(&key);
+        state.take_out(&key);
+        if !state.ready.is_empty() {
+            // One notification may have stood for several keys: pass it on to another worker.
+            self.changed.notify_one();
+        }
+        Some(key)
+    }
+
+    /// Marks `key` as being worked on even if it was not queued; `false` when someone else has it.
+    pub fn claim(&self, key: &Key) -> bool {
+        let mut state = self.state.lock();
+        if state.running.contains(key) {
+            return false;
+        }
+        if state.queued.remove(key) {
+            state.ready.retain(|queued| queued != key);
+        }
+        state.take_out(key);
+        true
+    }
+
+    /// Gives a key back.
+    pub fn finish(&self, key: &Key) {
+        let again = {
+            let mut state = self.state.lock();
+            state.running.remove(key);
+            state.again.remove(key)
+        };
+        if again {
+            self.add(key.clone());
+        }
+    }
+
+    /// Counts one more transient failure in a row.
+    pub fn failed(&self, key: &Key) -> u32 {
+        let mut state = self.state.lock();
+        let failures = state.failures.entry(key.clone()).or_default();
+        *failures += 1;
+        *failures
+    }
+
+    /// Counts one more stale observation in a row.
+    pub fn stale(&self, key: &Key) -> u32 {
+        let mut state = self.state.lock();
+        let count = state.stale.entry(key.clone()).or_default();
+        *count += 1;
+        *count
+    }
+
+    /// Forgets earlier failures.
+    pub fn succeeded(&self, key: &Key) {
+        let mut state = self.state.lock();
+        state.failures.remove(key);
+        state.stale.remove(key);
+    }
+
+    /// When the next timer is due.
+    pub fn next_timer(&self) -> Option<Timestamp> {
+        self.state.lock().timers.first().map(|(at, _)| *at)
+    }
+
+    /// How many keys want attention now.
+    pub fn depth(&self) -> usize {
+        self.state.lock().ready.len()
+    }
+
+    /// The keys that want attention now, in order.
+    pub fn ready(&self) -> Vec<Key> {
+        self.state.lock().ready.iter().cloned().collect()
+    }
+
+    /// Waits until a key or a timer was added.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
+impl State {
+    fn wake(&mut self, now: Timestamp) {
+        while let Some((at, key)) = self.timers.first().cloned() {
+            if at > now {
+                break;
+            }
+            self.timers.remove(&(at, key.clone()));
+            self.due.remove(&key);
+            if self.running.contains(&key) {
+                self.again.insert(key);
+            } else if self.queued.insert(key.clone()) {
+                self.ready.push_back(key);
+            }
+        }
+    }
+
+    /// A new look makes an old timer pointless: the decision sets its own.
+    fn take_out(&mut self, key: &Key) {
+        if let Some(at) = self.due.remove(key) {
+            self.timers.remove(&(at, key.clone()));
+        }
+        self.running.insert(key.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key::new("n", name)
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("in range")
+    }
+
+    #[test]
+    fn a_key_is_never_worked_on_twice_at_once_and_nothing_is_lost() {
+        let queue = Queue::default();
+        queue.add(key("a"));
+        queue.add(key("a"));
+        assert_eq!(queue.take(at(0)), Some(key("a")));
+        queue.add(key("a"));
+        assert_eq!(queue.take(at(0)), None);
+        assert!(!queue.claim(&key("a")));
+        queue.finish(&key("a"));
+        assert_eq!(queue.take(at(0)), Some(key("a")));
+        queue.finish(&key("a"));
+        assert_eq!(queue.take(at(0)), None);
+    }
+
+    #[test]
+    fn the_earliest_timer_wins_and_a_look_clears_it() {
+        let queue = Queue::default();
+        queue.add_at(key("a"), at(30));
+        queue.add_at(key("a"), at(10));
+        queue.add_at(key("a"), at(20));
+        assert_eq!(queue.next_timer(), Some(at(10)));
+        assert_eq!(queue.take(at(9)), None);
+        assert_eq!(queue.take(at(10)), Some(key("a")));
+        assert_eq!(queue.next_timer(), None);
+    }
+
+    #[test]
+    fn retries_double_up_to_five_minutes() {
+        let seconds: Vec<u64> = (1..=8).map(|failures| retry_delay(failures).as_secs()).collect();
+        assert_eq!(seconds, [5, 10, 20, 40, 80, 160, 300, 300]);
+        assert_eq!(retry_delay(u32::MAX), RETRY_LAST);
+    }
+}
