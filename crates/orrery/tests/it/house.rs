@@ -9,6 +9,7 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("orrery-machinery", &[]),
     ("orrery-api", &[]),
+    ("orrery-init", &[]),
     ("orrery-store", &["orrery-machinery"]),
     ("orrery-apiserver", &["orrery-machinery", "orrery-store"]),
     ("orrery-engine", &["orrery-api"]),

@@ -1,0 +1,6 @@
+//! The verbs, with real files, the real git and a real HTTP server on loopback.
+#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
+
+mod context;
+mod git;
+mod url;
