@@ -156,6 +156,8 @@ impl Listener {
                 drop(permit);
             });
         }
+        // Whoever comes now should be refused at once, not wait in a queue that nobody serves.
+        drop(self.tcp);
         if tokio::time::timeout(self.limits.drain, graceful.shutdown()).await.is_err() {
             tracing::warn!("requests were still running when the drain limit passed; they are cut off");
         }
