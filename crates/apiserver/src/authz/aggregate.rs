@@ -1,4 +1,4 @@
-//! Aggregated ClusterRoles: their rules are those of all roles whose labels they select.
+//! Aggregated `ClusterRoles`: their rules are those of all roles whose labels they select.
 
 use std::collections::{HashMap, HashSet};
 
@@ -49,7 +49,7 @@ impl Requirement {
     }
 }
 
-/// The rules of every ClusterRole, aggregation resolved (also through roles that are aggregated themselves).
+/// The rules of every `ClusterRole`, aggregation resolved (also through roles that are aggregated themselves).
 pub(super) fn resolve(roles: &[Role]) -> HashMap<String, Vec<Rule>> {
     roles
         .iter()

@@ -60,19 +60,19 @@ pub fn objects() -> Vec<Value> {
 
 fn cluster_roles() -> Vec<Value> {
     vec![
-        role("cluster-admin", &[], Rule::everything().to_vec()),
+        role("cluster-admin", &[], &Rule::everything()),
         aggregated("admin", &[]),
         aggregated("edit", &["admin"]),
         aggregated("view", &["edit"]),
-        role("system:aggregate-to-admin", &["admin"], administration()),
-        role("system:aggregate-to-edit", &["edit"], editing()),
-        role("system:aggregate-to-view", &["view"], viewing()),
-        role("system:orrery:aggregate-to-edit", &["edit"], vec![on(&PRODUCT_GROUPS, &["*"], &WRITE)]),
-        role("system:orrery:aggregate-to-view", &["view"], vec![on(&PRODUCT_GROUPS, &["*"], &READ)]),
-        role("system:discovery", &[], vec![paths(&DISCOVERY, &["get"])]),
-        role("system:public-info-viewer", &[], vec![paths(&PUBLIC, &["get"])]),
-        role("system:basic-user", &[], knowing_oneself()),
-        role("system:auth-delegator", &[], delegation()),
+        role("system:aggregate-to-admin", &["admin"], &administration()),
+        role("system:aggregate-to-edit", &["edit"], &editing()),
+        role("system:aggregate-to-view", &["view"], &viewing()),
+        role("system:orrery:aggregate-to-edit", &["edit"], &[on(&PRODUCT_GROUPS, &["*"], &WRITE)]),
+        role("system:orrery:aggregate-to-view", &["view"], &[on(&PRODUCT_GROUPS, &["*"], &READ)]),
+        role("system:discovery", &[], &[paths(&DISCOVERY, &["get"])]),
+        role("system:public-info-viewer", &[], &[paths(&PUBLIC, &["get"])]),
+        role("system:basic-user", &[], &knowing_oneself()),
+        role("system:auth-delegator", &[], &delegation()),
     ]
 }
 
@@ -168,7 +168,7 @@ fn metadata(name: &str, aggregate_to: &[&str]) -> Value {
     json!({ "name": name, "labels": labels, "annotations": { AUTOUPDATE: "true" } })
 }
 
-fn role(name: &str, aggregate_to: &[&str], rules: Vec<Rule>) -> Value {
+fn role(name: &str, aggregate_to: &[&str], rules: &[Rule]) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"),
         "kind": "ClusterRole",

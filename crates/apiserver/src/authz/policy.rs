@@ -36,7 +36,7 @@ pub(super) struct Meta {
     pub(super) labels: HashMap<String, String>,
 }
 
-/// A Role or ClusterRole.
+/// A Role or `ClusterRole`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Role {
@@ -45,7 +45,7 @@ pub(super) struct Role {
     pub(super) aggregation_rule: Option<aggregate::Aggregation>,
 }
 
-/// A RoleBinding or ClusterRoleBinding.
+/// A `RoleBinding` or `ClusterRoleBinding`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Binding {

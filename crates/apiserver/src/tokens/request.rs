@@ -105,9 +105,9 @@ impl Access {
         }
         let reference = Some(Reference { name: name.clone(), uid: live.uid });
         if resource == "pods" {
-            bound.pod = reference
+            bound.pod = reference;
         } else {
-            bound.secret = reference
+            bound.secret = reference;
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ fn pod(uid: &str, account: &str) -> Value {
     json!({ "metadata": { "namespace": "team", "name": "p", "uid": uid }, "spec": { "serviceAccountName": account } })
 }
 
-fn token(access: &Access, spec: Value) -> String {
+fn token(access: &Access, spec: &Value) -> String {
     let answer = access.create_token("team", "bot", json!({ "spec": spec }), now()).unwrap();
     answer["status"]["token"].as_str().unwrap().to_owned()
 }
@@ -34,7 +34,7 @@ fn bound_to_pod() -> Value {
 #[tokio::test]
 async fn a_token_names_its_service_account_and_pod() {
     let house = house().await;
-    let token = token(&house.access, bound_to_pod());
+    let token = token(&house.access, &bound_to_pod());
     let user = house.access.verify_token(&token, &[], now()).unwrap().user;
     assert_eq!(user.name, "system:serviceaccount:team:bot");
     assert_eq!(user.uid, "account-1");
@@ -58,7 +58,7 @@ async fn a_token_ends_on_time() {
 #[tokio::test]
 async fn a_token_is_only_good_for_its_audience() {
     let house = house().await;
-    let token = token(&house.access, json!({ "audiences": ["vault", "other"] }));
+    let token = token(&house.access, &json!({ "audiences": ["vault", "other"] }));
     assert_eq!(house.access.verify_token(&token, &[], now()).err().unwrap().to_string(), "issued for another audience");
     let asked = ["vault".to_owned(), ISSUER.to_owned()];
     assert_eq!(house.access.verify_token(&token, &asked, now()).unwrap().audiences, ["vault"]);
@@ -67,8 +67,8 @@ async fn a_token_is_only_good_for_its_audience() {
 #[tokio::test]
 async fn deleting_what_a_token_is_bound_to_revokes_it() {
     let house = house().await;
-    let bound = token(&house.access, bound_to_pod());
-    let free = token(&house.access, json!({}));
+    let bound = token(&house.access, &bound_to_pod());
+    let free = token(&house.access, &json!({}));
     let check =
         |token: &str| house.access.verify_token(token, &[], now()).map(|_| ()).map_err(|error| error.to_string());
     // Another Pod of the same name is another Pod.
@@ -86,7 +86,7 @@ async fn deleting_what_a_token_is_bound_to_revokes_it() {
 #[tokio::test]
 async fn a_pod_that_is_being_deleted_may_finish() {
     let house = house().await;
-    let token = token(&house.access, bound_to_pod());
+    let token = token(&house.access, &bound_to_pod());
     let mut deleting = pod("pod-1", "bot");
     deleting["metadata"]["deletionTimestamp"] = "2026-11-15T12:00:30Z".into();
     house.put("/pods", &deleting).await;
@@ -98,8 +98,8 @@ async fn a_pod_that_is_being_deleted_may_finish() {
 #[tokio::test]
 async fn foreign_and_forged_tokens_prove_nothing() {
     let house = house().await;
-    let good = token(&house.access, json!({}));
-    let foreign = token(&Access::new(house.store.clone(), Tokens::ephemeral().unwrap()), json!({}));
+    let good = token(&house.access, &json!({}));
+    let foreign = token(&Access::new(house.store.clone(), Tokens::ephemeral().unwrap()), &json!({}));
     let [header, claims, signature] = good.split('.').collect::<Vec<_>>().try_into().unwrap();
     let unsigned = base64::Engine::encode(&base64::prelude::BASE64_URL_SAFE_NO_PAD, r#"{"alg":"none","typ":"JWT"}"#);
     let (_, foreign_claims) = foreign.split_once('.').unwrap();
