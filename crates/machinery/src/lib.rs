@@ -10,6 +10,7 @@
 //!  patch / apply ────────┘        selector, jsonpath, table ◀──────┘
 //! ```
 
+pub mod apply;
 pub mod patch;
 pub mod schema;
 pub mod status;

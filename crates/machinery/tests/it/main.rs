@@ -3,6 +3,7 @@
 
 extern crate orrery_machinery as machinery;
 
+mod apply;
 mod generate;
 mod patch;
 mod shape;
