@@ -11,6 +11,10 @@
 //! ```
 
 pub mod apply;
+pub mod builtin;
+pub mod field;
+pub mod meta;
 pub mod patch;
 pub mod schema;
+pub mod selector;
 pub mod status;

@@ -1,8 +1,32 @@
 //! Structural schemas: the one description of a kind.
 //!
 //! A [`Schema`] feeds validation, pruning and defaulting, tells the two merge engines (strategic
-//! merge patch and server-side apply) how lists and maps behave, and is printed as OpenAPI.
+//! merge patch and server-side apply) how lists and maps behave, and is printed as `OpenAPI`.
 //! Built-in kinds and custom resources use the same type.
+//!
+//! | step | function | what it does |
+//! |---|---|---|
+//! | read | [`Schema::from_json_schema`] | refuses what is not structural, with Kubernetes' causes |
+//! | prune | [`prune`] | drops what the schema does not name and says what it dropped |
+//! | default | [`default`] | fills in defaults |
+//! | validate | [`validate`], [`validate_update`] | types, bounds, list keys, embedded objects |
+//! | print | [`Schema::to_openapi`] | OpenAPI v3 |
+
+mod defaulting;
+mod embedded;
+mod formats;
+mod lists;
+mod openapi;
+mod parse;
+mod pruning;
+mod structural;
+mod validation;
+
+pub use defaulting::{default, drop_nulls};
+pub use embedded::validate_embedded;
+pub use lists::validate_lists;
+pub use pruning::{prune, prune_value};
+pub use validation::{validate, validate_at, validate_update};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,9 +107,12 @@ pub enum Additional {
 /// A structural schema node. Nodes are shared (`Arc`): built-in types such as `PodSpec` occur in
 /// several kinds.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a keyword of the schema language")]
 pub struct Schema {
     /// The name of a shared built-in type (`io.k8s.api.core.v1.Container`), printed as a `$ref`.
     pub name: Option<String>,
+    /// This node only names a built-in type that contains itself (`JSONSchemaProps`); use [`Schema::resolve`].
+    pub reference: bool,
     /// What the field is for; `kubectl explain` shows it.
     pub description: Option<String>,
     /// The JSON type.
@@ -94,6 +121,8 @@ pub struct Schema {
     pub nullable: bool,
     /// The value used when the field is absent.
     pub default: Option<Value>,
+    /// A zero value (`""`, `0`, `false`, `[]`, `{}`) is the same as absence. Built-in kinds only.
+    pub omit_empty: bool,
     /// Named fields of an object.
     pub properties: BTreeMap<String, Arc<Schema>>,
     /// Fields of an object beside the named ones.
@@ -108,6 +137,8 @@ pub struct Schema {
     pub embedded_resource: bool,
     /// How a list merges.
     pub list_type: ListType,
+    /// `x-kubernetes-list-type` was given, even if as `atomic`; kept for printing.
+    pub list_type_given: bool,
     /// The object is replaced and owned as a whole (`x-kubernetes-map-type: atomic`).
     pub atomic_map: bool,
     /// Strategic merge patch behaviour; `None` for custom resources.
@@ -152,4 +183,26 @@ pub struct Schema {
     pub one_of: Vec<Schema>,
     /// Must not hold; value validation only.
     pub not: Option<Box<Schema>>,
+}
+
+impl Schema {
+    /// The schema itself, or the built-in type it refers to.
+    pub fn resolve(&self) -> &Schema {
+        if self.reference
+            && let Some(name) = &self.name
+            && let Some(target) = crate::builtin::recursive_type(name)
+        {
+            return target;
+        }
+        self
+    }
+
+    /// The schema of a field of this object.
+    pub fn field(&self, name: &str) -> Option<&Schema> {
+        let schema = self.resolve();
+        match (schema.properties.get(name), &schema.additional) {
+            (Some(property), _) | (None, Some(Additional::Schema(property))) => Some(property.resolve()),
+            _ => None,
+        }
+    }
 }

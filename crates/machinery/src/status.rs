@@ -89,7 +89,7 @@ impl Status {
 
     /// 422: the object is not valid. `kind` is the Kind, as Kubernetes prints it here.
     pub fn invalid(group: &str, kind: &str, name: &str, causes: Vec<Cause>) -> Self {
-        let lines: Vec<String> = causes
+        let mut lines: Vec<String> = causes
             .iter()
             .map(|cause| {
                 if cause.field.is_empty() {
@@ -99,6 +99,8 @@ impl Status {
                 }
             })
             .collect();
+        let mut seen = std::collections::HashSet::new();
+        lines.retain(|line| seen.insert(line.clone()));
         let words = match lines.as_slice() {
             [] => String::new(),
             [one] => one.clone(),

@@ -4,6 +4,10 @@
 extern crate orrery_machinery as machinery;
 
 mod apply;
+mod builtin;
 mod generate;
+mod meta;
 mod patch;
+mod schema;
+mod selector;
 mod shape;
