@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::cache::Caches;
-use crate::decision::{Deletion, Patch, Step};
+use crate::decision::{Call, Deletion, Patch, Step};
 use crate::error::{Error, Failure, FailureKind};
 use crate::key::{Key, Object, Target, collection_path};
 use crate::metrics::ControllerMetrics;
@@ -56,6 +56,7 @@ impl Applier {
                 Step::Create(object) => self.create(object).await?,
                 Step::Delete(deletion) => self.delete(&renewed(&deletion.target, &versions), deletion).await?,
                 Step::Patch(patch) => self.patch(&renewed(&patch.target, &versions), patch).await?,
+                Step::Call(call) => self.call(&renewed(&call.target, &versions), call).await?,
             };
             if let Some(value) = written {
                 let meta = |field: &str| value["metadata"][field].as_str().unwrap_or_default().to_owned();
@@ -154,6 +155,36 @@ impl Applier {
             self.caches.forget(resource, key, &target.uid);
         }
         Ok(Some(answer))
+    }
+
+    async fn call(&self, target: &Target, call: &Call) -> Result<Option<Value>, Stop> {
+        let (resource, key) = (&target.resource, &target.key);
+        let what = describe(call.subresource, resource, key);
+        let mut body = call.body.clone();
+        body["metadata"]["name"] = json!(key.name);
+        if !key.namespace.is_empty() {
+            body["metadata"]["namespace"] = json!(key.namespace);
+        }
+        body["metadata"]["uid"] = json!(target.uid);
+        body["metadata"]["resourceVersion"] = json!(target.resource_version);
+        let body = serde_json::to_vec(&body).expect("JSON serializes");
+        let params = PostParams { field_manager: Some(self.manager.to_owned()), ..PostParams::default() };
+        let request = Request::new(collection_path(resource, &key.namespace));
+        let request = if call.replace {
+            request.replace_subresource(call.subresource, &key.name, &params, body)
+        } else {
+            request.create_subresource(call.subresource, &key.name, &params, body)
+        };
+        self.metrics.wrote(call.subresource);
+        match self.client.request::<Value>(request.map_err(invalid(&what))?).await.map_err(Error::from) {
+            // Such a subresource may answer with anything; look at what became of the object itself.
+            Ok(_) => match self.look_again(resource, key, &target.uid).await {
+                Err(Stop::Stale) => Ok(self.caches.value(resource, key)),
+                other => other,
+            },
+            Err(error) if error.is_stale() || error.is_not_found() => self.look_again(resource, key, &target.uid).await,
+            Err(error) => Err(failed(&what, &error)),
+        }
     }
 
     async fn delete(&self, target: &Target, deletion: &Deletion) -> Result<Option<Value>, Stop> {

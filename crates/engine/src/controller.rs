@@ -57,6 +57,11 @@ pub(crate) struct Connection {
 }
 
 impl Watches {
+    /// Watches nothing; the keys come from elsewhere.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
     /// Watches the kind whose objects are the keys.
     pub fn of<K: Cached>() -> Self {
         Self::default().mapped::<K>(|object, _| vec![Key::of(object)])

@@ -49,6 +49,21 @@ pub enum Step {
     Delete(Deletion),
     /// Change exactly this version of this object.
     Patch(Patch),
+    /// Use a subresource that takes an object of its own, such as `binding`.
+    Call(Call),
+}
+
+/// A request to a subresource of an observed object.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// What.
+    pub target: Target,
+    /// `binding`, `finalize`, `eviction` …
+    pub subresource: &'static str,
+    /// `PUT` instead of `POST`.
+    pub replace: bool,
+    /// The object to send; the engine adds the target's name, uid and resourceVersion to its metadata.
+    pub body: Value,
 }
 
 /// A delete with uid and resourceVersion preconditions.

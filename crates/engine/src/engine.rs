@@ -86,6 +86,12 @@ impl Engine {
         self
     }
 
+    /// The queue of a controller, for those who learn of changes in other ways than through its watches.
+    pub fn queue(&self, controller: &str) -> Option<Arc<Queue>> {
+        let runner = self.runners.iter().find(|runner| runner.name() == controller)?;
+        Some(Arc::clone(runner.queue()))
+    }
+
     /// The metrics, to be registered for a scrape.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics

@@ -36,7 +36,7 @@ pub use cache::{Cached, Change};
 pub use clock::{Clock, RealClock, SharedClock, VirtualClock};
 pub use condition::Conditions;
 pub use controller::{Controller, Watches};
-pub use decision::{Decision, Deletion, Event, Outcome, Patch, Step, merge_difference};
+pub use decision::{Call, Decision, Deletion, Event, Outcome, Patch, Step, merge_difference};
 pub use engine::{Engine, Options};
 pub use error::{Error, Failure, FailureKind};
 pub use key::{Key, Object, Target};

@@ -1,0 +1,33 @@
+//! Starts all of them.
+
+use engine::{Controller, Engine, SharedClock};
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+use crate::account::Account;
+use crate::garbage::{self, Collector};
+use crate::inventory::Inventory;
+use crate::scheduler::Scheduler;
+
+/// What the controllers must be told.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The certificate of the authority that signed the API server's, in PEM; Pods find it mounted.
+    pub root_certificate: String,
+    /// Keys of one controller that are worked on at the same time.
+    pub workers: usize,
+}
+
+/// Runs the controllers until told to stop.
+pub async fn start(client: Client, clock: SharedClock, options: Options, shutdown: CancellationToken) {
+    let inventory = Inventory::new(client.clone());
+    let collector = Collector::new(inventory);
+    let feed = collector.feed();
+    let settings = engine::Options { workers: options.workers, ..engine::Options::default() };
+    let engine = Engine::new(client, clock, settings)
+        .with(Account { root_certificate: options.root_certificate })
+        .with(Scheduler)
+        .with(collector);
+    let queue = engine.queue(Collector::NAME).expect("the collector was just added");
+    tokio::join!(engine.run(None, shutdown.clone()), garbage::run(feed, queue, shutdown));
+}
