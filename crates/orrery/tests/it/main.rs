@@ -1,4 +1,5 @@
 //! Tests of the whole binary.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
+mod cli;
 mod house;
