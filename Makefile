@@ -33,7 +33,8 @@ test-kubernetes: ## Judge the embedded API by a real kube-apiserver (needs Go or
 
 bench: ## Measure, side by side with kube-apiserver where it is there; writes docs/benchmarks.md
 	@scripts/tools build
-	$(CARGO) run --release --package orrery-bench
+	$(CARGO) build --release --locked --package orrery --package orrery-bench
+	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" target/release/orrery-bench
 
 lint: ## Format and lint, no warning allowed
 	$(CARGO) fmt --all --check

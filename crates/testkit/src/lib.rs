@@ -1,1 +1,3 @@
-//! testkit
+//! What tests and benchmarks share.
+
+pub mod kubernetes;

@@ -1,0 +1,59 @@
+//! Measures Orrery, side by side with the real thing where it is there, and writes down what came out.
+//!
+//! A benchmark is a section: a function that fills a table. New ones go into [`SECTIONS`].
+
+mod client;
+mod machine;
+mod plane;
+mod process;
+mod report;
+mod subject;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+
+use crate::report::Section;
+
+type Measure = fn(&Arguments) -> Result<Section>;
+
+/// What can be measured: a name for `--only`, and how.
+const SECTIONS: &[(&str, Measure)] = &[("plane", plane::run)];
+
+#[derive(Debug, Parser)]
+#[command(about = "Measure Orrery and write docs/benchmarks.md")]
+struct Arguments {
+    /// Only this section
+    #[arg(long)]
+    only: Option<String>,
+    /// Where the results go; each section replaces its own part
+    #[arg(long, default_value = "docs/benchmarks.md")]
+    output: PathBuf,
+    /// How often each side is measured in turn; the medians are reported
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// The orrery binary; the one beside this program by default
+    #[arg(long)]
+    orrery: Option<PathBuf>,
+    /// A directory with etcd and kube-apiserver to compare with
+    #[arg(long, env = "KUBEBUILDER_ASSETS")]
+    kubernetes: Option<PathBuf>,
+    /// Where the servers keep their data while they are measured: it must be a real disk
+    #[arg(long, default_value = "target/bench")]
+    data: PathBuf,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    std::fs::create_dir_all(&arguments.data)?;
+    for (name, measure) in SECTIONS {
+        if arguments.only.as_deref().is_some_and(|only| only != *name) {
+            continue;
+        }
+        let section = measure(&arguments).with_context(|| format!("failed to measure {name}"))?;
+        eprintln!("{}", section.table());
+        report::write(&arguments.output, name, &section)?;
+    }
+    Ok(())
+}

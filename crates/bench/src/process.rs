@@ -1,0 +1,33 @@
+//! What processes cost, from /proc.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+/// Resident memory of processes together, in bytes.
+pub fn resident(processes: &[u32]) -> Result<u64> {
+    let mut total = 0;
+    for process in processes {
+        let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.trim().split(' ').next()).context("no VmRSS")?;
+        total += kilobytes.parse::<u64>()? * 1024;
+    }
+    Ok(total)
+}
+
+/// Processor time that processes have used together.
+pub fn processor_time(processes: &[u32]) -> Result<Duration> {
+    /// Fixed on Linux for user space.
+    const TICKS_PER_SECOND: u64 = 100;
+    let mut ticks = 0;
+    for process in processes {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+        // The name in parentheses may hold anything; user and system time are the 12th and 13th after it.
+        let (_, rest) = stat.rsplit_once(") ").context("no name in stat")?;
+        let fields: Vec<&str> = rest.split(' ').collect();
+        ticks += fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
+    }
+    Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
+}
