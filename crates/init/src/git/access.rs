@@ -67,15 +67,12 @@ fn ssh(env: &Env, private: &Path) -> Result<Option<(String, String)>, Error> {
     // ssh refuses a key without its final newline, which Secrets made by hand often lack.
     write_private(&key_file, &format!("{}\n", key.trim_end()))?;
     let hosts_file = private.join("known_hosts");
-    let checking = match env.get("GIT_SSH_KNOWN_HOSTS") {
-        Some(hosts) => {
-            write_private(&hosts_file, hosts)?;
-            "yes"
-        }
-        None => {
-            tracing::warn!("the Secret has no ssh-known-hosts: the host's key is taken as it is offered");
-            "accept-new"
-        }
+    let checking = if let Some(hosts) = env.get("GIT_SSH_KNOWN_HOSTS") {
+        write_private(&hosts_file, hosts)?;
+        "yes"
+    } else {
+        tracing::warn!("the Secret has no ssh-known-hosts: the host's key is taken as it is offered");
+        "accept-new"
     };
     let command = format!(
         "ssh -F none -i '{}' -o IdentitiesOnly=yes -o BatchMode=yes -o UserKnownHostsFile='{}' -o StrictHostKeyChecking={checking}",

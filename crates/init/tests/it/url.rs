@@ -7,13 +7,14 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
 use orrery_init::{Env, url};
 
+async fn echo(headers: HeaderMap) -> String {
+    let value = |name: &str| headers.get(name).map_or("-", |value| value.to_str().unwrap()).to_owned();
+    format!("{} {}", value("authorization"), value("x-team"))
+}
+
 async fn serve() -> String {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| rustls::crypto::ring::default_provider().install_default().unwrap());
-    async fn echo(headers: HeaderMap) -> String {
-        let value = |name: &str| headers.get(name).map_or("-", |value| value.to_str().unwrap()).to_owned();
-        format!("{} {}", value("authorization"), value("x-team"))
-    }
     let router = Router::new()
         .route("/text", get(async || "hello"))
         .route("/echo", get(echo))
