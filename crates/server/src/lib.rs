@@ -1,1 +1,30 @@
-//! server
+//! The product's own door: REST, one event stream, and the web UI, for people and for programs that do not speak
+//! Kubernetes.
+//!
+//! Owns routes, shapes and sessions. Refuses to be a second way to change things: every request becomes a Kubernetes
+//! request in the caller's own name, so Kubernetes RBAC decides, and what a caller cannot see is not listed.
+//!
+//! ```text
+//!  request ─▶ auth (who: token or cookie) ─▶ audit ─▶ resources / actions / logs / stream ─▶ kube::Client as that user
+//!                                                        ▲
+//!                                     kinds: one row a kind, with its view
+//! ```
+
+mod actions;
+mod app;
+mod assets;
+mod audit;
+mod auth;
+mod caller;
+mod error;
+mod kinds;
+mod logs;
+mod openapi;
+mod query;
+mod resources;
+mod stream;
+
+pub use app::{Options, Server};
+pub use auth::session::Sessions;
+pub use caller::User;
+pub use openapi::document;

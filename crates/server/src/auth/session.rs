@@ -1,0 +1,140 @@
+//! Browser sessions: a link that works once, then a cookie.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::app::App;
+use crate::caller::User;
+use crate::error::Error;
+
+const COOKIE: &str = "orrery_session";
+const LINK_LIVES: Duration = Duration::from_secs(10 * 60);
+const SESSION_LIVES: Duration = Duration::from_secs(12 * 60 * 60);
+
+type Secret = [u8; 32];
+
+/// Links that wait to be used and sessions that were begun with one. Only digests are kept.
+#[derive(Default)]
+pub struct Sessions {
+    links: Mutex<HashMap<Secret, (User, Instant)>>,
+    open: Mutex<HashMap<Secret, (User, Instant)>>,
+}
+
+impl Sessions {
+    /// A secret that signs `user` in once, within ten minutes.
+    pub fn invite(&self, user: User) -> String {
+        let secret = random();
+        keep(&self.links, &secret, user, LINK_LIVES);
+        secret
+    }
+
+    /// Uses an invitation up and begins a session.
+    fn begin(&self, invitation: &str) -> Option<String> {
+        let (user, until) = self.links.lock().remove(&digest(invitation))?;
+        let secret = (until > Instant::now()).then(random)?;
+        keep(&self.open, &secret, user, SESSION_LIVES);
+        Some(secret)
+    }
+
+    /// Whose session this is.
+    pub fn user(&self, secret: &str) -> Option<User> {
+        let open = self.open.lock();
+        open.get(&digest(secret)).filter(|(_, until)| *until > Instant::now()).map(|(user, _)| user.clone())
+    }
+
+    fn end(&self, secret: &str) {
+        self.open.lock().remove(&digest(secret));
+    }
+}
+
+fn keep(map: &Mutex<HashMap<Secret, (User, Instant)>>, secret: &str, user: User, lives: Duration) {
+    let now = Instant::now();
+    let mut map = map.lock();
+    map.retain(|_, (_, until)| *until > now);
+    map.insert(digest(secret), (user, now + lives));
+}
+
+fn digest(secret: &str) -> Secret {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+/// Two version 4 uuids: 244 random bits.
+fn random() -> String {
+    format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
+}
+
+/// The session cookie of a request.
+pub fn cookie(headers: &HeaderMap) -> Option<&str> {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+}
+
+#[derive(Deserialize)]
+pub struct Invitation {
+    token: String,
+}
+
+/// `GET /login?token=…`: the link that `orrery up` prints.
+pub async fn login(State(app): State<App>, Query(invitation): Query<Invitation>) -> Response {
+    let Some(secret) = app.sessions.begin(&invitation.token) else {
+        return Error::new(
+            StatusCode::UNAUTHORIZED,
+            "LinkUsed",
+            "This link was used already or is older than ten minutes. Make another: orrery login",
+        )
+        .into_response();
+    };
+    with_cookie(Redirect::to("/").into_response(), &secret, SESSION_LIVES.as_secs())
+}
+
+/// `POST /logout`: ends the session.
+pub async fn logout(State(app): State<App>, headers: HeaderMap) -> Response {
+    if let Some(secret) = cookie(&headers) {
+        app.sessions.end(secret);
+    }
+    with_cookie(StatusCode::NO_CONTENT.into_response(), "", 0)
+}
+
+fn with_cookie(mut response: Response, secret: &str, seconds: u64) -> Response {
+    let value = format!("{COOKIE}={secret}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}");
+    response
+        .headers_mut()
+        .insert(header::SET_COOKIE, HeaderValue::from_str(&value).expect("hexadecimal digits are a header value"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invitation_works_once() {
+        let sessions = Sessions::default();
+        let user = User { name: "ada".to_owned(), ..User::default() };
+        let invitation = sessions.invite(user.clone());
+        let secret = sessions.begin(&invitation).expect("first use");
+        assert!(sessions.begin(&invitation).is_none());
+        assert_eq!(sessions.user(&secret), Some(user));
+        sessions.end(&secret);
+        assert_eq!(sessions.user(&secret), None);
+    }
+
+    #[test]
+    fn the_cookie_is_found_among_others() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::COOKIE, HeaderValue::from_static("a=b; orrery_session=secret; orrery_session_x=no"));
+        assert_eq!(cookie(&headers), Some("secret"));
+    }
+}

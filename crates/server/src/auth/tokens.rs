@@ -1,0 +1,66 @@
+//! Bearer tokens, judged by the Kubernetes API.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+
+use crate::caller::User;
+use crate::error::{Error, Result};
+
+/// Long enough to spare the API a review for every request of a page, short enough that a revoked token ends soon.
+const REMEMBERED: Duration = Duration::from_secs(10);
+const MOST: usize = 1000;
+
+/// Reviews tokens and remembers the good ones for a moment, by digest.
+#[derive(Default)]
+pub struct Tokens {
+    known: Mutex<HashMap<[u8; 32], (User, Instant)>>,
+}
+
+impl Tokens {
+    /// Who the token belongs to.
+    pub async fn review(&self, client: &Client, token: &str) -> Result<User> {
+        let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        if let Some(user) = self.remembered(&digest) {
+            return Ok(user);
+        }
+        let review = TokenReview {
+            spec: TokenReviewSpec { token: Some(token.to_owned()), ..TokenReviewSpec::default() },
+            ..TokenReview::default()
+        };
+        let review = Api::<TokenReview>::all(client.clone()).create(&PostParams::default(), &review).await?;
+        let status = review.status.unwrap_or_default();
+        let user = status.user.filter(|_| status.authenticated == Some(true));
+        let user = user.ok_or_else(|| {
+            Error::unauthorized("The token is not valid or has expired. Make another: kubectl create token NAME")
+        })?;
+        let user = User {
+            name: user.username.unwrap_or_default(),
+            groups: user.groups.unwrap_or_default(),
+            uid: user.uid.filter(|uid| !uid.is_empty()),
+        };
+        self.remember(digest, user.clone());
+        Ok(user)
+    }
+
+    fn remembered(&self, digest: &[u8; 32]) -> Option<User> {
+        let known = self.known.lock();
+        known.get(digest).filter(|(_, until)| *until > Instant::now()).map(|(user, _)| user.clone())
+    }
+
+    fn remember(&self, digest: [u8; 32], user: User) {
+        let mut known = self.known.lock();
+        let now = Instant::now();
+        if known.len() >= MOST {
+            known.retain(|_, (_, until)| *until > now);
+        }
+        if known.len() < MOST {
+            known.insert(digest, (user, now + REMEMBERED));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The table of kinds: a kind of any dialect is a row here and a page in the UI.
+
+mod view;
+
+use api::kubeopencode::names::{CONFIG_NAME, GROUP, VERSION};
+use kube::api::{ApiResource, DynamicObject};
+use kube::{Api, Client};
+use serde_json::Value;
+
+/// How a kind is shown: the object as the Kubernetes API gives it → the shape of our routes.
+pub type View = fn(&Value) -> Value;
+
+/// One row.
+pub struct Kind {
+    /// The path segment, and the plural in the Kubernetes API.
+    pub plural: &'static str,
+    /// The key that holds the items of a list.
+    pub list_key: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// The API group.
+    pub group: &'static str,
+    /// The API version.
+    pub version: &'static str,
+    /// How it is shown.
+    pub view: View,
+    /// Prefix of generated names, for kinds whose objects may be created without one.
+    pub generate_name: Option<&'static str>,
+}
+
+/// Every namespaced kind we serve.
+pub static KINDS: &[Kind] = &[
+    Kind {
+        plural: "tasks",
+        list_key: "tasks",
+        kind: "Task",
+        group: GROUP,
+        version: VERSION,
+        view: view::task,
+        generate_name: Some("task-"),
+    },
+    Kind {
+        plural: "crontasks",
+        list_key: "cronTasks",
+        kind: "CronTask",
+        group: GROUP,
+        version: VERSION,
+        view: view::cron_task,
+        generate_name: None,
+    },
+    Kind {
+        plural: "agents",
+        list_key: "agents",
+        kind: "Agent",
+        group: GROUP,
+        version: VERSION,
+        view: view::agent,
+        generate_name: None,
+    },
+    Kind {
+        plural: "agenttemplates",
+        list_key: "templates",
+        kind: "AgentTemplate",
+        group: GROUP,
+        version: VERSION,
+        view: view::template,
+        generate_name: None,
+    },
+];
+
+/// The cluster's settings: one object, not a collection.
+pub static CONFIG: Kind = Kind {
+    plural: "kubeopencodeconfigs",
+    list_key: "configs",
+    kind: "KubeOpenCodeConfig",
+    group: GROUP,
+    version: VERSION,
+    view: view::whole,
+    generate_name: None,
+};
+/// Its only name.
+pub const CONFIG_OBJECT: &str = CONFIG_NAME;
+
+impl Kind {
+    /// The row for a path segment.
+    pub fn by_plural(plural: &str) -> Option<&'static Self> {
+        KINDS.iter().find(|kind| kind.plural == plural)
+    }
+
+    /// `group/version`.
+    pub fn api_version(&self) -> String {
+        format!("{}/{}", self.group, self.version)
+    }
+
+    /// The kind for the Kubernetes client.
+    pub fn resource(&self) -> ApiResource {
+        ApiResource {
+            group: self.group.to_owned(),
+            version: self.version.to_owned(),
+            api_version: self.api_version(),
+            kind: self.kind.to_owned(),
+            plural: self.plural.to_owned(),
+        }
+    }
+
+    /// Objects in one namespace, or in all of them.
+    pub fn api(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
+        match namespace {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &self.resource()),
+            None => Api::all_with(client.clone(), &self.resource()),
+        }
+    }
+}

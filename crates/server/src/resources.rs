@@ -1,0 +1,260 @@
+//! List, get, create, replace and delete, for every kind alike.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Extension, Path, Query, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures::{StreamExt, stream};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams, Preconditions};
+use kube::{Api, ResourceExt};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::caller::Caller;
+use crate::error::{Error, Result};
+use crate::kinds::Kind;
+use crate::query::{self, ListQuery};
+
+/// How many namespaces are asked about at once for a caller who may not list all of them.
+const NAMESPACES_AT_ONCE: usize = 16;
+
+/// Options of reads and writes of one object.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ObjectQuery {
+    output: Option<String>,
+    dry_run: Option<String>,
+}
+
+/// `GET /api/v1/{kind}` and `GET /api/v1/namespaces/{namespace}/{kind}`.
+pub async fn list(
+    kind: &'static Kind,
+    app: &App,
+    caller: &Caller,
+    namespace: Option<&str>,
+    query: &ListQuery,
+) -> Result<Response> {
+    let objects = visible(kind, app, caller, namespace, query.label_selector.as_deref()).await?;
+    let views = objects.iter().map(|object| (kind.view)(&value(object))).collect();
+    Ok(Json(query::page(views, query, kind.list_key)).into_response())
+}
+
+/// What the caller can see: everything asked for, or, across namespaces, what is in those they may list.
+pub async fn visible(
+    kind: &'static Kind,
+    app: &App,
+    caller: &Caller,
+    namespace: Option<&str>,
+    selector: Option<&str>,
+) -> Result<Vec<DynamicObject>> {
+    let mut parameters = ListParams::default();
+    parameters.label_selector = selector.map(str::to_owned);
+    let all: Result<Vec<DynamicObject>> =
+        kind.api(&caller.client, namespace).list(&parameters).await.map(|list| list.items).map_err(Error::from);
+    match all {
+        Err(error) if error.is_forbidden() && namespace.is_none() => {}
+        done => return done,
+    }
+    let mut objects = Vec::new();
+    for namespace in namespaces_for(app, caller, kind.group, kind.plural).await? {
+        objects.extend(kind.api(&caller.client, Some(&namespace)).list(&parameters).await?.items);
+    }
+    Ok(objects)
+}
+
+/// The namespaces where the caller may list a resource.
+pub async fn namespaces_for(app: &App, caller: &Caller, group: &str, plural: &str) -> Result<Vec<String>> {
+    let all = Api::<Namespace>::all(app.client.clone()).list(&ListParams::default()).await?;
+    let reviews = stream::iter(all.items.iter().map(ResourceExt::name_any)).map(|namespace| async move {
+        let review = SelfSubjectAccessReview {
+            spec: SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(ResourceAttributes {
+                    verb: Some("list".to_owned()),
+                    group: Some(group.to_owned()),
+                    resource: Some(plural.to_owned()),
+                    namespace: Some(namespace.clone()),
+                    ..ResourceAttributes::default()
+                }),
+                ..SelfSubjectAccessReviewSpec::default()
+            },
+            ..SelfSubjectAccessReview::default()
+        };
+        let review =
+            Api::<SelfSubjectAccessReview>::all(caller.client.clone()).create(&PostParams::default(), &review).await?;
+        Ok(review.status.is_some_and(|status| status.allowed).then_some(namespace))
+    });
+    let answers: Vec<Result<Option<String>>> = reviews.buffered(NAMESPACES_AT_ONCE).collect().await;
+    answers.into_iter().filter_map(Result::transpose).collect()
+}
+
+/// `GET /api/v1/namespaces`.
+pub async fn namespaces(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Json<Value>> {
+    let listed = Api::<Namespace>::all(caller.client.clone()).list(&ListParams::default()).await.map_err(Error::from);
+    let mut names: Vec<String> = match listed {
+        Ok(list) => list.items.iter().map(ResourceExt::name_any).collect(),
+        Err(error) if error.is_forbidden() => {
+            namespaces_for(&app, &caller, api::kubeopencode::names::GROUP, "tasks").await?
+        }
+        Err(error) => return Err(error),
+    };
+    names.sort();
+    Ok(Json(json!({"namespaces": names})))
+}
+
+/// `GET …/{name}`, as a view or, with `?output=yaml`, as the whole object.
+pub async fn get(
+    kind: &'static Kind,
+    caller: &Caller,
+    namespace: Option<&str>,
+    name: &str,
+    query: &ObjectQuery,
+    headers: &HeaderMap,
+) -> Result<Response> {
+    let object = kind.api(&caller.client, namespace).get(name).await?;
+    let tag = etag(&object);
+    if headers.get(header::IF_NONE_MATCH).is_some_and(|known| *known == tag) {
+        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
+    }
+    respond(kind, &object, query, StatusCode::OK)
+}
+
+/// `POST …`: a whole object as JSON or YAML, or the fields of its spec beside `name`, as KubeOpenCode's clients send.
+pub async fn create(
+    kind: &'static Kind,
+    caller: &Caller,
+    namespace: &str,
+    query: &ObjectQuery,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response> {
+    let object = complete(kind, namespace, read(headers, body)?)?;
+    let parameters = PostParams { dry_run: query.dry_run.is_some(), field_manager: Some("orrery-server".to_owned()) };
+    let created = kind.api(&caller.client, Some(namespace)).create(&parameters, &object).await?;
+    respond(kind, &created, query, StatusCode::CREATED)
+}
+
+/// `PUT …/{name}`: replaces the spec. `If-Match`, or a resourceVersion in the body, refuses to overwrite a newer one.
+pub async fn replace(
+    kind: &'static Kind,
+    caller: &Caller,
+    namespace: Option<&str>,
+    name: &str,
+    query: &ObjectQuery,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response> {
+    let sent = read(headers, body)?;
+    let objects = kind.api(&caller.client, namespace);
+    let mut object = objects.get(name).await?;
+    let expected = match (headers.get(header::IF_MATCH), sent["metadata"]["resourceVersion"].as_str()) {
+        (Some(tag), _) => Some(tag.to_str().unwrap_or_default().trim_matches('"').to_owned()),
+        (None, version) => version.map(str::to_owned),
+    };
+    object.metadata.managed_fields = None;
+    if expected.is_some() {
+        object.metadata.resource_version = expected;
+    }
+    for field in ["labels", "annotations"] {
+        if let Ok(map) = serde_json::from_value(sent["metadata"][field].clone()) {
+            match field {
+                "labels" => object.metadata.labels = map,
+                _ => object.metadata.annotations = map,
+            }
+        }
+    }
+    object.data["spec"] = if sent.get("spec").is_some() { sent["spec"].clone() } else { sent };
+    let parameters = PostParams { dry_run: query.dry_run.is_some(), field_manager: Some("orrery-server".to_owned()) };
+    let replaced = objects.replace(name, &parameters, &object).await?;
+    respond(kind, &replaced, query, StatusCode::OK)
+}
+
+/// `DELETE …/{name}`.
+pub async fn delete(
+    kind: &'static Kind,
+    caller: &Caller,
+    namespace: &str,
+    name: &str,
+    query: &ObjectQuery,
+    headers: &HeaderMap,
+) -> Result<Response> {
+    let mut parameters = DeleteParams::background();
+    parameters.dry_run = query.dry_run.is_some();
+    if let Some(tag) = headers.get(header::IF_MATCH).and_then(|tag| tag.to_str().ok()) {
+        parameters.preconditions =
+            Some(Preconditions { resource_version: Some(tag.trim_matches('"').to_owned()), uid: None });
+    }
+    kind.api(&caller.client, Some(namespace)).delete(name, &parameters).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+fn respond(kind: &Kind, object: &DynamicObject, query: &ObjectQuery, status: StatusCode) -> Result<Response> {
+    let tag = etag(object);
+    let value = value(object);
+    if query.output.as_deref() == Some("yaml") {
+        let whole = crate::kinds::CONFIG.view;
+        let text = serde_saphyr::to_string(&whole(&value)).map_err(|error| Error::bad_request(error.to_string()))?;
+        let kind = HeaderValue::from_static("application/yaml");
+        return Ok((status, [(header::ETAG, tag), (header::CONTENT_TYPE, kind)], text).into_response());
+    }
+    Ok((status, [(header::ETAG, tag)], Json((kind.view)(&value))).into_response())
+}
+
+fn etag(object: &DynamicObject) -> HeaderValue {
+    let version = object.metadata.resource_version.as_deref().unwrap_or_default();
+    HeaderValue::from_str(&format!("\"{version}\"")).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+/// The object as JSON.
+pub fn value(object: &DynamicObject) -> Value {
+    serde_json::to_value(object).unwrap_or_default()
+}
+
+/// A body in JSON, or in YAML when it says so.
+fn read(headers: &HeaderMap, body: &Bytes) -> Result<Value> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("application/json");
+    let bad = |error: &dyn std::fmt::Display| Error::bad_request(format!("The body cannot be read: {error}"));
+    let value: Value = if kind.contains("yaml") {
+        let text = std::str::from_utf8(body).map_err(|error| bad(&error))?;
+        serde_saphyr::from_str(text).map_err(|error| bad(&error))?
+    } else {
+        serde_json::from_slice(body).map_err(|error| bad(&error))?
+    };
+    if value.is_object() { Ok(value) } else { Err(bad(&"it is not an object")) }
+}
+
+/// Makes a whole object of what was sent.
+fn complete(kind: &Kind, namespace: &str, mut sent: Value) -> Result<DynamicObject> {
+    let mut object = if sent.get("spec").is_some() {
+        sent
+    } else {
+        let fields = sent.as_object_mut().expect("read() lets only objects through");
+        let name = fields.remove("name");
+        fields.remove("namespace");
+        json!({"metadata": {"name": name}, "spec": sent})
+    };
+    object["apiVersion"] = kind.api_version().into();
+    object["kind"] = kind.kind.into();
+    let metadata =
+        object["metadata"].as_object_mut().ok_or_else(|| Error::bad_request("metadata: must be an object"))?;
+    metadata.insert("namespace".to_owned(), namespace.into());
+    let named = metadata.get("name").is_some_and(|name| name.as_str().is_some_and(|name| !name.is_empty()));
+    if !named {
+        metadata.remove("name");
+        match kind.generate_name {
+            Some(prefix) => metadata.entry("generateName").or_insert(prefix.into()),
+            None if metadata.contains_key("generateName") => &mut Value::Null,
+            None => return Err(Error::bad_request("name: is required")),
+        };
+    }
+    serde_json::from_value(object)
+        .map_err(|error| Error::bad_request(format!("The body is not a {}: {error}", kind.kind)))
+}
+
+/// Path of a namespaced object.
+pub type ObjectPath = Path<(String, String)>;
+/// Query of a list.
+pub type ListParameters = Query<ListQuery>;

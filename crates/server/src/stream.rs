@@ -1,0 +1,211 @@
+//! One resumable stream of changes.
+//!
+//! Each kind (in each namespace, for a caller who may not see all of them) is a *source*. A source begins with a
+//! `snapshot` event that holds everything, then sends `change` events. The id of every event holds the
+//! resourceVersion each source has reached, so a browser that reconnects with `Last-Event-ID` goes on where it was;
+//! a source whose revision is no longer kept begins again with a snapshot.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::{Extension, Query, State};
+use axum::http::HeaderMap;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures::{Stream, StreamExt, TryStreamExt};
+use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+use crate::app::App;
+use crate::caller::Caller;
+use crate::error::{Error, Result};
+use crate::kinds::{KINDS, Kind};
+use crate::resources::{namespaces_for, value};
+
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const BUFFERED: usize = 256;
+
+/// What to follow.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Wanted {
+    /// Kinds, separated by commas; all of them unless told.
+    kinds: Option<String>,
+    /// One namespace; all that can be seen unless told.
+    namespace: Option<String>,
+}
+
+/// One watch.
+#[derive(Clone)]
+struct Source {
+    kind: &'static Kind,
+    namespace: Option<String>,
+}
+
+/// What a source sends.
+struct Message {
+    source: String,
+    version: String,
+    event: &'static str,
+    data: Value,
+}
+
+/// `GET /api/v1/stream`.
+pub async fn follow(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Query(wanted): Query<Wanted>,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = std::result::Result<Event, Infallible>>>> {
+    let mut reached = positions(headers.get("last-event-id").and_then(|id| id.to_str().ok()).unwrap_or_default());
+    let (sender, receiver) = mpsc::channel(BUFFERED);
+    for source in sources(&app, &caller, &wanted).await? {
+        let (from, caller, sender) = (reached.get(&source.name()).cloned(), caller.clone(), sender.clone());
+        tokio::spawn(async move { source.run(&caller, from, &sender).await });
+    }
+    let events = ReceiverStream::new(receiver).map(move |message: Message| {
+        reached.insert(message.source, message.version);
+        Ok(Event::default().event(message.event).id(identifier(&reached)).data(message.data.to_string()))
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+}
+
+async fn sources(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for kind in chosen(wanted.kinds.as_deref())? {
+        if wanted.namespace.is_some() {
+            sources.push(Source { kind, namespace: wanted.namespace.clone() });
+            continue;
+        }
+        let everywhere =
+            kind.api(&caller.client, None).list(&ListParams::default().limit(1)).await.map_err(Error::from);
+        match everywhere {
+            Ok(_) => sources.push(Source { kind, namespace: None }),
+            Err(error) if error.is_forbidden() => {
+                let visible = namespaces_for(app, caller, kind.group, kind.plural).await?;
+                sources.extend(visible.into_iter().map(|namespace| Source { kind, namespace: Some(namespace) }));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sources)
+}
+
+fn chosen(kinds: Option<&str>) -> Result<Vec<&'static Kind>> {
+    let Some(kinds) = kinds else { return Ok(KINDS.iter().collect()) };
+    kinds
+        .split(',')
+        .map(|plural| {
+            Kind::by_plural(plural.trim())
+                .ok_or_else(|| Error::bad_request(format!("kinds: there is no kind {plural:?}")))
+        })
+        .collect()
+}
+
+impl Source {
+    fn name(&self) -> String {
+        self.namespace
+            .as_ref()
+            .map_or(self.kind.plural.to_owned(), |namespace| format!("{}@{namespace}", self.kind.plural))
+    }
+
+    /// Sends until nobody listens. The API being away for a while is told once and then waited out.
+    async fn run(&self, caller: &Caller, mut from: Option<String>, sender: &mpsc::Sender<Message>) {
+        let mut wait = Duration::from_millis(200);
+        loop {
+            let result = self.follow_once(caller, &mut from, sender).await;
+            if sender.is_closed() {
+                return;
+            }
+            match result {
+                Ok(()) => wait = Duration::from_millis(200),
+                Err(kube::Error::Api(status)) if status.code == 410 => from = None,
+                Err(error) => {
+                    let data = json!({"kind": self.kind.plural, "message": error.to_string()});
+                    let version = from.clone().unwrap_or_default();
+                    let _ = sender.send(Message { source: self.name(), version, event: "trouble", data }).await;
+                    tokio::select! { () = tokio::time::sleep(wait) => {}, () = sender.closed() => return }
+                    wait = (wait * 2).min(Duration::from_secs(10));
+                }
+            }
+        }
+    }
+
+    async fn follow_once(
+        &self,
+        caller: &Caller,
+        from: &mut Option<String>,
+        sender: &mpsc::Sender<Message>,
+    ) -> kube::Result<()> {
+        let objects = self.kind.api(&caller.client, self.namespace.as_deref());
+        let mut version = if let Some(version) = from.clone() {
+            version
+        } else {
+            let list = objects.list(&ListParams::default()).await?;
+            let version = list.metadata.resource_version.clone().unwrap_or_default();
+            let items: Vec<Value> = list.items.iter().map(|object| (self.kind.view)(&value(object))).collect();
+            let data = json!({"kind": self.kind.plural, "namespace": self.namespace, "items": items});
+            self.send(sender, &version, "snapshot", data).await;
+            version
+        };
+        *from = Some(version.clone());
+        let mut events = objects.watch(&WatchParams::default(), &version).await?.boxed();
+        loop {
+            let event = tokio::select! { event = events.try_next() => event?, () = sender.closed() => return Ok(()) };
+            let (name, object): (&str, DynamicObject) = match event {
+                None => return Ok(()),
+                Some(WatchEvent::Added(object)) => ("ADDED", object),
+                Some(WatchEvent::Modified(object)) => ("MODIFIED", object),
+                Some(WatchEvent::Deleted(object)) => ("DELETED", object),
+                Some(WatchEvent::Bookmark(bookmark)) => {
+                    *from = Some(bookmark.metadata.resource_version);
+                    continue;
+                }
+                Some(WatchEvent::Error(status)) => return Err(kube::Error::Api(status)),
+            };
+            version = object.metadata.resource_version.clone().unwrap_or(version);
+            *from = Some(version.clone());
+            let data = json!({"kind": self.kind.plural, "type": name, "object": (self.kind.view)(&value(&object))});
+            self.send(sender, &version, "change", data).await;
+        }
+    }
+
+    async fn send(&self, sender: &mpsc::Sender<Message>, version: &str, event: &'static str, data: Value) {
+        // Nobody listening is noticed by the loop.
+        let _ = sender.send(Message { source: self.name(), version: version.to_owned(), event, data }).await;
+    }
+}
+
+/// `tasks=12,agents@team=7` → where each source was. Parts that make no sense begin anew.
+fn positions(id: &str) -> BTreeMap<String, String> {
+    let pairs = id.split(',').filter_map(|part| part.split_once('='));
+    pairs
+        .filter(|(_, version)| version.bytes().all(|byte| byte.is_ascii_alphanumeric()) && !version.is_empty())
+        .map(|(source, version)| (source.to_owned(), version.to_owned()))
+        .collect()
+}
+
+fn identifier(reached: &BTreeMap<String, String>) -> String {
+    reached
+        .iter()
+        .filter(|(_, version)| !version.is_empty())
+        .map(|(source, version)| format!("{source}={version}"))
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_says_where_every_source_was() {
+        let reached: BTreeMap<String, String> =
+            [("tasks", "12"), ("agents@team", "7")].map(|(a, b)| (a.to_owned(), b.to_owned())).into();
+        assert_eq!(positions(&identifier(&reached)), reached);
+        assert!(positions("tasks=;x\r\n=1,agents=-").is_empty());
+    }
+}
