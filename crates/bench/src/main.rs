@@ -2,7 +2,6 @@
 //!
 //! A benchmark is a section: a function that fills a table. New ones go into [`SECTIONS`].
 
-mod client;
 mod machine;
 mod plane;
 mod process;

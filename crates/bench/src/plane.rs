@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
+use testkit::https::Target as Server;
 
-use crate::client::Target as Server;
 use crate::report::{Number, Row, Section, Target, quantile};
 use crate::subject::{Running, Subject};
 use crate::{Arguments, machine, process};

@@ -1,4 +1,4 @@
-//! The same client for every server: HTTP/1.1 over TLS, one connection for each worker, as kube-rs does it.
+//! A small client, the same for every server: HTTP/1.1 over TLS, one connection for each worker, as kube-rs does it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,6 +21,13 @@ pub struct Target {
     address: SocketAddr,
     tls: TlsConnector,
     token: Option<String>,
+}
+
+impl std::fmt::Debug for Target {
+    /// Without the token.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Target").field("address", &self.address).finish_non_exhaustive()
+    }
 }
 
 /// Who asks.
@@ -52,6 +59,14 @@ impl Target {
             }
         };
         Ok(Self { address: address.parse()?, tls: TlsConnector::from(Arc::new(config)), token })
+    }
+
+    /// Whether it says that it is ready.
+    pub async fn is_ready(&self) -> bool {
+        match self.connect().await {
+            Ok(mut connection) => connection.get("/readyz").await.is_ok(),
+            Err(_) => false,
+        }
     }
 
     /// Opens a connection.
