@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use http::request::Parts;
 use http::{StatusCode, header};
 use jiff::Timestamp;
 use machinery::status::Status;
@@ -16,6 +18,7 @@ use crate::attributes::Attributes;
 use crate::authn;
 use crate::authz::Authorizer;
 use crate::tokens::{Live, Tokens};
+use crate::user::User;
 
 /// Knows who may do what. Cheap to clone.
 #[derive(Clone)]
@@ -45,20 +48,16 @@ impl Access {
     /// extension), and those without or with bad ones are answered with 401.
     pub fn guard(&self, routes: Router) -> Router {
         let access = self.clone();
-        routes.layer(axum::middleware::from_fn(move |mut request: Request, next: axum::middleware::Next| {
-            let access = access.clone();
-            async move {
-                let (parts, body) = request.into_parts();
-                match authn::identify(&access, &parts, Timestamp::now()) {
-                    Ok(user) => {
-                        request = Request::from_parts(parts, body);
-                        request.extensions_mut().insert(Arc::new(user));
-                        next.run(request).await
-                    }
-                    Err(status) => refuse(&status),
-                }
-            }
-        }))
+        let identify = move |request: &Parts| authn::identify(&access, request, Timestamp::now());
+        with_user(routes, identify)
+    }
+
+    /// Wraps routes for callers in this process that speak for `user`. They need no credentials, but act as
+    /// someone else only like everyone: by the impersonation headers, when `user` may.
+    pub fn trust(&self, user: User, routes: Router) -> Router {
+        let access = self.clone();
+        let identify = move |request: &Parts| authn::assume(&access, user.clone(), &request.headers);
+        with_user(routes, identify)
     }
 
     /// What a live check needs to know about an object.
@@ -66,6 +65,27 @@ impl Access {
         let entry = self.store.get(&Key::new(resource, namespace, name))?;
         Live::read(&entry.value)
     }
+}
+
+/// Routes that see the user `identify` names, or are not reached.
+fn with_user(
+    routes: Router,
+    identify: impl Fn(&Parts) -> Result<User, Status> + Clone + Send + Sync + 'static,
+) -> Router {
+    routes.layer(axum::middleware::from_fn(move |request: Request, next: Next| {
+        let (parts, body) = request.into_parts();
+        let identified = identify(&parts);
+        async move {
+            match identified {
+                Ok(user) => {
+                    let mut request = Request::from_parts(parts, body);
+                    request.extensions_mut().insert(Arc::new(user));
+                    next.run(request).await
+                }
+                Err(status) => refuse(&status),
+            }
+        }
+    }))
 }
 
 /// A refusal as a response.

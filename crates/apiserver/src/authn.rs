@@ -17,6 +17,8 @@ use crate::tls;
 use crate::tokens;
 use crate::user::{AUTHENTICATED, User};
 
+pub(crate) use impersonate::assume;
+
 /// Paths served to anyone, with what lies below them.
 const PUBLIC: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
 
@@ -47,7 +49,7 @@ pub(crate) fn identify(access: &Access, parts: &Parts, now: Timestamp) -> Result
             return Err(Status::unauthorized());
         }
     };
-    impersonate::assume(access, user, &parts.headers)
+    assume(access, user, &parts.headers)
 }
 
 /// The user the credentials prove; `None` when there are none. One good credential is enough.

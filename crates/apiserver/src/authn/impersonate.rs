@@ -14,7 +14,7 @@ const EXTRA: &str = "impersonate-extra-";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
 /// The user to act as: the one the headers name, when `user` may, or `user` itself when they name none.
-pub(super) fn assume(access: &Access, user: User, headers: &HeaderMap) -> Result<User, Status> {
+pub(crate) fn assume(access: &Access, user: User, headers: &HeaderMap) -> Result<User, Status> {
     let Some(wanted) = wanted(headers)? else { return Ok(user) };
     let may = |group: &str, resource: &str, subresource: &str, namespace: &str, name: &str| {
         access.authorize(&Attributes {

@@ -137,3 +137,19 @@ async fn nobody_may_impersonate_without_credentials() {
     let (status, _) = door().await.knock("/version", &[("impersonate-user", "ann")]).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
 }
+
+#[tokio::test]
+async fn callers_in_this_process_impersonate_by_the_same_rules() {
+    let house = House::new();
+    house.roles(POLICY).await;
+    let who = |Extension(user): Extension<Arc<User>>| async move { Json(json!(*user)) };
+    let part = User::service_account("team", "bot", "account-1");
+    let routes = house.access.trust(part, Router::new().fallback(who));
+    let door = Door { routes, token: String::new(), _house: house };
+    let (_, body) = door.knock("/api", &[]).await;
+    assert_eq!(body["username"], "system:serviceaccount:team:bot");
+    let (_, body) = door.knock("/api", &[("impersonate-user", "ann")]).await;
+    assert_eq!(body["username"], "ann");
+    let (status, _) = door.knock("/api", &[("impersonate-user", "bob")]).await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+}
