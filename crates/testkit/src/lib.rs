@@ -1,5 +1,18 @@
-//! What tests and benchmarks share.
+//! What tests and benchmarks share. First of all [`Plane`], a whole plane for a test: store, API and
+//! clients, in-process, gone when the test ends.
+//!
+//! ```no_run
+//! # async fn example() {
+//! let plane = orrery_testkit::Plane::start().await;
+//! let client = plane.client();
+//! # }
+//! ```
 
+mod http;
 pub mod https;
 pub mod kubernetes;
+mod plane;
 pub mod up;
+
+pub use http::Answer;
+pub use plane::Plane;

@@ -4,3 +4,4 @@
 extern crate orrery_apiserver as apiserver;
 
 mod access;
+mod crud;

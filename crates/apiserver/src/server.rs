@@ -1,0 +1,182 @@
+//! The server: what all requests share, and the tower services that answer them.
+
+use std::convert::Infallible;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use http::StatusCode;
+use machinery::status::Status;
+use store::Store;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+use tower::util::BoxCloneSyncService;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::access::Access;
+use crate::addresses::Addresses;
+use crate::kinds::Kinds;
+use crate::metrics::Metrics;
+use crate::openapi::Documents;
+use crate::pods::PodAccess;
+use crate::respond;
+use crate::user::User;
+
+/// What a server is made of.
+pub struct Config {
+    /// Where objects are kept.
+    pub store: Store,
+    /// Who may do what.
+    pub access: Access,
+    /// Who runs Pods; without it logs and exec are refused.
+    pub pods: Option<Arc<dyn PodAccess>>,
+    /// First address and prefix length of the range Services get their addresses from.
+    pub service_range: (Ipv4Addr, u8),
+    /// How many requests may be under way at once (watches and streams not counted).
+    pub in_flight: usize,
+    /// The port clients reach the server on, told to Pods by the `kubernetes` Service.
+    pub port: u16,
+}
+
+impl Config {
+    /// The usual settings over a store.
+    pub fn new(store: Store, access: Access) -> Self {
+        Self { store, access, pods: None, service_range: (Ipv4Addr::new(10, 96, 0, 0), 12), in_flight: 400, port: 6443 }
+    }
+}
+
+/// The embedded Kubernetes API. Clones are handles to one server.
+#[derive(Clone)]
+pub struct ApiServer {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    access: Access,
+    kinds: Kinds,
+    pods: Option<Arc<dyn PodAccess>>,
+    addresses: Addresses,
+    documents: Documents,
+    metrics: Metrics,
+    in_flight: Semaphore,
+    port: u16,
+    closing: CancellationToken,
+}
+
+impl ApiServer {
+    /// A server over a store. Call [`ApiServer::start`] before serving: it brings the kinds and
+    /// namespaces every client counts on.
+    pub fn new(config: Config) -> Self {
+        let inner = Inner {
+            addresses: Addresses::new(config.service_range, &config.store),
+            store: config.store,
+            access: config.access,
+            kinds: Kinds::builtin(),
+            pods: config.pods,
+            documents: Documents::default(),
+            metrics: Metrics::default(),
+            in_flight: Semaphore::new(config.in_flight),
+            port: config.port,
+            closing: CancellationToken::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    /// Who may do what.
+    pub fn access(&self) -> &Access {
+        &self.inner.access
+    }
+
+    /// The table of kinds.
+    pub fn kinds(&self) -> &Kinds {
+        &self.inner.kinds
+    }
+
+    /// Who runs Pods, if anyone does.
+    pub fn pods(&self) -> Option<&Arc<dyn PodAccess>> {
+        self.inner.pods.as_ref()
+    }
+
+    /// Addresses of Services.
+    pub(crate) fn addresses(&self) -> &Addresses {
+        &self.inner.addresses
+    }
+
+    pub(crate) fn documents(&self) -> &Documents {
+        &self.inner.documents
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.inner.port
+    }
+
+    pub(crate) fn in_flight(&self) -> &Semaphore {
+        &self.inner.in_flight
+    }
+
+    /// Cancelled when the server goes away: watches and streams end, background work stops.
+    pub fn closing(&self) -> CancellationToken {
+        self.inner.closing.clone()
+    }
+
+    /// Ends watches, streams and background work. Requests under way finish.
+    pub fn close(&self) {
+        self.inner.closing.cancel();
+    }
+
+    /// The API for requests whose [`User`] is already known and set as an extension; those without
+    /// one are anonymous.
+    pub fn routes(&self) -> Router {
+        let server = self.clone();
+        let handler = move |request: Request| {
+            let server = server.clone();
+            async move { crate::dispatch::serve(server, request).await }
+        };
+        Router::new().fallback(handler).layer(CatchPanicLayer::custom(panicked))
+    }
+
+    /// The API for anyone: who they are is proved by their credentials.
+    pub fn router(&self) -> Router {
+        self.access().guard(self.routes())
+    }
+
+    /// The API for one trusted identity, without socket or credential: hand it to `kube::Client::new`.
+    pub fn service_as<B>(&self, user: User) -> BoxCloneSyncService<http::Request<B>, Response, Infallible>
+    where
+        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<axum::BoxError>,
+    {
+        let user = Arc::new(user);
+        let routes = self.routes().map_request(move |request: http::Request<B>| {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(user.clone());
+            request
+        });
+        BoxCloneSyncService::new(routes)
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature catch-panic asks for")]
+fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
+    let what = panic
+        .downcast_ref::<String>()
+        .cloned()
+        .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+        .unwrap_or_default();
+    tracing::error!(panic = what, "a request handler panicked");
+    respond::status(StatusCode::INTERNAL_SERVER_ERROR, &Status::internal("the request could not be completed"))
+}

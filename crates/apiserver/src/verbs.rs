@@ -1,0 +1,9 @@
+//! What can be done to a kind, one room a verb.
+
+pub mod create;
+pub mod delete;
+pub mod get;
+pub mod list;
+pub mod patch;
+pub mod update;
+pub mod watch;

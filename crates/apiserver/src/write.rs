@@ -1,0 +1,198 @@
+//! The one way into the store. Every write, whatever its verb, passes the same steps in the same
+//! order; see [`complete`].
+
+use std::sync::Arc;
+
+use machinery::status::{Cause, Status};
+use serde_json::Value;
+use store::{Action, Change as StoreChange, Entry, Expect, WriteError};
+
+use crate::call::Call;
+use crate::hooks::Change;
+use crate::object::{self, Object};
+
+mod fields;
+mod managed;
+mod metadata;
+
+pub use fields::{admit, refuse_unknown};
+pub use managed::apply;
+
+/// How often a write that lost a race is tried again before the client hears of it.
+const ATTEMPTS: usize = 8;
+
+/// An object on its way into the store.
+pub struct Proposal {
+    /// What it should be.
+    pub object: Value,
+    /// Server-side apply has already decided who manages what.
+    pub applied: bool,
+}
+
+impl Proposal {
+    /// An object as a client sent it.
+    pub fn whole(object: Value) -> Self {
+        Self { object, applied: false }
+    }
+}
+
+/// Makes an object that is not there yet.
+pub async fn create(call: &Call, proposal: Proposal) -> Result<Object, Status> {
+    metadata::refuse_terminating(call)?;
+    let generated = object::name(&proposal.object).is_empty();
+    if !generated {
+        refuse_existing(call, object::name(&proposal.object))?;
+    }
+    for attempt in 1.. {
+        let mut object = proposal.object.clone();
+        metadata::begin(call, &mut object)?;
+        let object = complete(call, "", None, Proposal { object, applied: proposal.applied })?;
+        if call.query.dry_run {
+            return Ok(Object::Value(object));
+        }
+        match commit(call, None, &object).await {
+            Ok(entry) => return Ok(call.read(&entry)),
+            Err(error) => {
+                call.kind.hooks.abandoned(&call.server, &object);
+                if !(generated && attempt < ATTEMPTS && matches!(error, WriteError::Exists(_))) {
+                    return Err(refusal(call, object::name(&object), &error));
+                }
+            }
+        }
+    }
+    unreachable!("the last attempt returns")
+}
+
+fn refuse_existing(call: &Call, name: &str) -> Result<(), Status> {
+    match call.server.store().get(&call.key(name)?) {
+        Some(_) => Err(Status::already_exists(&call.kind.group, &call.kind.plural, name)),
+        None => Ok(()),
+    }
+}
+
+/// Changes an object that is there. `make` sees the live object and says what it should be; it runs
+/// again when another write came in between.
+pub async fn modify(
+    call: &Call,
+    subresource: &str,
+    make: impl Fn(&Value) -> Result<Proposal, Status>,
+) -> Result<Object, Status> {
+    let name = &call.target.name;
+    for attempt in 1.. {
+        let entry = call.entry(name)?;
+        let live = call.value(&entry);
+        let mut proposal = make(&live)?;
+        metadata::refuse_stale(call, &live, &proposal.object)?;
+        metadata::go_on(call, &live, &mut proposal.object)?;
+        let mut object = complete(call, subresource, Some(&live), proposal)?;
+        if managed::is_same(&live, &mut object) {
+            return Ok(call.read(&entry));
+        }
+        if call.query.dry_run {
+            return Ok(Object::Value(object));
+        }
+        match commit(call, Some(&entry), &object).await {
+            Ok(entry) => return Ok(call.read(&entry)),
+            Err(WriteError::Changed(Some(_))) if attempt < ATTEMPTS => {}
+            Err(error) => return Err(refusal(call, name, &error)),
+        }
+    }
+    unreachable!("the last attempt returns")
+}
+
+/// Everything between what a client wishes and what is stored: unknown fields, the parts a
+/// subresource may not touch, defaults, field managers, what the server fills in, validation.
+pub fn complete(call: &Call, subresource: &str, old: Option<&Value>, proposal: Proposal) -> Result<Value, Status> {
+    let Proposal { mut object, applied } = proposal;
+    let kind = &call.kind;
+    fields::isolate(kind, subresource, old, &mut object);
+    kind.hooks.convert(&mut change(call, subresource, old, &mut object));
+    if let Some(schema) = &kind.schema {
+        machinery::schema::default(schema, &mut object);
+    }
+    if !applied {
+        object = managed::record(call, subresource, old, object);
+    }
+    kind.hooks.prepare(&mut change(call, subresource, old, &mut object))?;
+    validate(call, subresource, old, &object)?;
+    metadata::count_generation(kind, old, &mut object);
+    kind.hooks.reserve(&mut change(call, subresource, old, &mut object))?;
+    Ok(object)
+}
+
+fn change<'a>(call: &'a Call, subresource: &'a str, old: Option<&'a Value>, object: &'a mut Value) -> Change<'a> {
+    Change { server: &call.server, user: &call.user, object, old, subresource, dry_run: call.query.dry_run }
+}
+
+fn validate(call: &Call, subresource: &str, old: Option<&Value>, object: &Value) -> Result<(), Status> {
+    let kind = &call.kind;
+    let mut causes = metadata::validate(kind, object, old);
+    if let Some(schema) = &kind.schema {
+        let found = machinery::schema::validate(schema, object);
+        refuse_types(call, object, &found)?;
+        causes.extend(found);
+    }
+    if causes.is_empty() {
+        causes.extend(kind.hooks.validate(object, old, subresource));
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid(&kind.group, &kind.kind, object::name(object), causes))
+}
+
+/// A built-in object with a value of the wrong type is one that cannot be read at all: 400, not 422.
+fn refuse_types(call: &Call, object: &Value, causes: &[Cause]) -> Result<(), Status> {
+    let kind = &call.kind;
+    let wrong: Vec<Cause> = causes.iter().filter(|cause| cause.reason == "FieldValueTypeInvalid").cloned().collect();
+    if kind.custom || wrong.is_empty() {
+        return Ok(());
+    }
+    let words: Vec<String> = wrong.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+    let mut status = fields::cannot_be_handled(kind, &words.join(", "));
+    status = status.about(&kind.group, &kind.plural, object::name(object));
+    status.details.causes = wrong;
+    Err(status)
+}
+
+/// Writes an object, or lets it go when it was only waiting for its last finalizer.
+async fn commit(call: &Call, old: Option<&Entry>, object: &Value) -> Result<Arc<Entry>, WriteError> {
+    let released = old.is_some() && is_released(call, object);
+    put(call, old, object, released).await
+}
+
+fn is_released(call: &Call, object: &Value) -> bool {
+    let waits = object["metadata"]["deletionGracePeriodSeconds"].as_u64().unwrap_or(0) > 0;
+    object::is_deleting(object) && !waits && object::finalizers(object).is_empty() && !call.kind.hooks.is_held(object)
+}
+
+/// Writes or deletes, then tells the kind's own code.
+pub async fn put(call: &Call, old: Option<&Entry>, object: &Value, delete: bool) -> Result<Arc<Entry>, WriteError> {
+    let key = call.key(object::name(object)).map_err(|status| WriteError::Refused(status.message))?;
+    let mut stored = object.clone();
+    call.kind.to_stored(&mut stored);
+    let draft = object::draft(&stored);
+    let action = if delete { Action::Delete(draft) } else { Action::Put(draft) };
+    let expect = old.map_or(Expect::Absent, |entry| Expect::At(entry.revision));
+    let entry = call.server.store().write(StoreChange { key, expect, action }).await?;
+    call.kind.hooks.written(&call.server, object, delete);
+    Ok(entry)
+}
+
+/// What a client reads when the store said no.
+pub fn refusal(call: &Call, name: &str, error: &WriteError) -> Status {
+    match error {
+        WriteError::Exists(_) => Status::already_exists(&call.kind.group, &call.kind.plural, name),
+        WriteError::Changed(Some(_)) => call.conflict(
+            name,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        ),
+        WriteError::Changed(None) => call.not_found(name),
+        WriteError::Full(_) => {
+            let mut status = Status::new(507, "InsufficientStorage", format!("{error}"));
+            status.details.retry_after_seconds = Some(5);
+            status
+        }
+        WriteError::Refused(_) | WriteError::Stopped(_) => Status::new(503, "ServiceUnavailable", error.to_string()),
+    }
+}

@@ -1,0 +1,74 @@
+//! An embedded plane of one's own.
+
+use std::sync::Arc;
+
+use apiserver::access::Access;
+use apiserver::pods::PodAccess;
+use apiserver::tokens::Tokens;
+use apiserver::user::User;
+use apiserver::{ApiServer, Config};
+use store::Store;
+use tempfile::TempDir;
+
+/// A plane on a temporary directory. Dropping it ends its watches and background work.
+pub struct Plane {
+    server: ApiServer,
+    store: Store,
+    directory: TempDir,
+}
+
+impl Plane {
+    /// A plane that is ready: namespaces are there, definitions are served.
+    pub async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// A plane whose Pods someone runs.
+    pub async fn with_pods(pods: Arc<dyn PodAccess>) -> Self {
+        Self::with(|config| config.pods = Some(pods)).await
+    }
+
+    /// A plane with settings of one's own.
+    pub async fn with(configure: impl FnOnce(&mut Config)) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let store = Store::open(directory.path().join("orrery.db"), store::Options::default()).expect("a new store");
+        let tokens = Tokens::ephemeral().expect("a fresh signing key");
+        let access = Access::new(store.clone(), tokens);
+        let mut config = Config::new(store.clone(), access);
+        configure(&mut config);
+        let server = ApiServer::new(config);
+        server.start().await.expect("a new plane starts");
+        Self { server, store, directory }
+    }
+
+    /// The API server.
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    /// The store below it.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Where the plane keeps its files.
+    pub fn directory(&self) -> &std::path::Path {
+        self.directory.path()
+    }
+
+    /// A client that may do anything.
+    pub fn client(&self) -> kube::Client {
+        self.client_as(User::master("admin"))
+    }
+
+    /// A client with an identity of its own; roles decide what it may do.
+    pub fn client_as(&self, user: User) -> kube::Client {
+        kube::Client::new(self.server.service_as(user), "default")
+    }
+}
+
+impl Drop for Plane {
+    fn drop(&mut self) {
+        self.server.close();
+    }
+}
