@@ -6,8 +6,13 @@
 
 mod account;
 mod amount;
+mod claim;
+mod deployment;
 mod garbage;
 mod inventory;
+mod naming;
+mod pods;
+mod replica_set;
 mod scheduler;
 mod start;
 

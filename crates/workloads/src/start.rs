@@ -5,8 +5,10 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use crate::account::Account;
+use crate::deployment::Deployments;
 use crate::garbage::{self, Collector};
 use crate::inventory::Inventory;
+use crate::replica_set::ReplicaSets;
 use crate::scheduler::Scheduler;
 
 /// What the controllers must be told.
@@ -27,6 +29,8 @@ pub async fn start(client: Client, clock: SharedClock, options: Options, shutdow
     let engine = Engine::new(client, clock, settings)
         .with(Account { root_certificate: options.root_certificate })
         .with(Scheduler)
+        .with(ReplicaSets)
+        .with(Deployments)
         .with(collector);
     let queue = engine.queue(Collector::NAME).expect("the collector was just added");
     tokio::join!(engine.run(None, shutdown.clone()), garbage::run(feed, queue, shutdown));
