@@ -6,7 +6,9 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use apiserver::pods::{Connection, ExecRequest, ExecSession, Exit, LogOptions, LogStream, Output, PodAccess, TerminalSize};
+use apiserver::pods::{
+    Connection, ExecRequest, ExecSession, Exit, LogOptions, LogStream, Output, PodAccess, TerminalSize,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -15,6 +17,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::driver::{Driver, ExecSpec, Sandbox};
 use crate::logs;
@@ -67,7 +70,7 @@ impl PodAccess for Access {
 
     async fn exec(&self, pod: &Value, request: ExecRequest) -> Result<ExecSession, Status> {
         let sandbox = self.sandbox(pod).await?;
-        if request.tty { on_terminal(sandbox, request) } else { on_pipes(sandbox, request) }.map_err(Status::internal)
+        if request.tty { on_terminal(sandbox, &request) } else { on_pipes(sandbox, &request) }.map_err(Status::internal)
     }
 
     async fn port_forward(&self, pod: &Value, port: u16) -> Result<Connection, Status> {
@@ -101,7 +104,7 @@ fn run(sandbox: Arc<dyn Sandbox>, request: &ExecRequest, streams: [OwnedFd; 3]) 
     }
 }
 
-fn on_pipes(sandbox: Arc<dyn Sandbox>, request: ExecRequest) -> std::io::Result<ExecSession> {
+fn on_pipes(sandbox: Arc<dyn Sandbox>, request: &ExecRequest) -> std::io::Result<ExecSession> {
     let (stdin, mut typed) = mpsc::channel::<Bytes>(16);
     let (sender, output) = mpsc::channel(16);
     let (resize, _) = mpsc::channel(1);
@@ -121,11 +124,11 @@ fn on_pipes(sandbox: Arc<dyn Sandbox>, request: ExecRequest) -> std::io::Result<
     });
     tokio::spawn(pass(output_reader, sender.clone(), Output::Stdout));
     tokio::spawn(pass(errors_reader, sender, Output::Stderr));
-    let ended = tokio::spawn(run(sandbox, &request, streams));
+    let ended = AbortOnDropHandle::new(tokio::spawn(run(sandbox, request, streams)));
     Ok(ExecSession { stdin, output, resize, exit: settle(ended) })
 }
 
-fn on_terminal(sandbox: Arc<dyn Sandbox>, request: ExecRequest) -> std::io::Result<ExecSession> {
+fn on_terminal(sandbox: Arc<dyn Sandbox>, request: &ExecRequest) -> std::io::Result<ExecSession> {
     let (stdin, mut typed) = mpsc::channel::<Bytes>(16);
     let (sender, output) = mpsc::channel(16);
     let (resize, mut sizes) = mpsc::channel::<TerminalSize>(4);
@@ -156,11 +159,12 @@ fn on_terminal(sandbox: Arc<dyn Sandbox>, request: ExecRequest) -> std::io::Resu
             }
         }
     });
-    let ended = tokio::spawn(run(sandbox, &request, streams));
+    let ended = AbortOnDropHandle::new(tokio::spawn(run(sandbox, request, streams)));
     Ok(ExecSession { stdin, output, resize, exit: settle(ended) })
 }
 
-fn settle(ended: tokio::task::JoinHandle<Exit>) -> futures::future::BoxFuture<'static, Exit> {
+/// Dropped, it hangs up: the shim then ends the command.
+fn settle(ended: AbortOnDropHandle<Exit>) -> futures::future::BoxFuture<'static, Exit> {
     ended.map(|outcome| outcome.unwrap_or_else(|error| Exit::Failed(error.to_string()))).boxed()
 }
 

@@ -182,7 +182,9 @@ where
     let mut events = watcher(api, watcher::Config::default()).boxed();
     loop {
         match events.try_next().await {
-            Ok(Some(watcher::Event::Apply(object) | watcher::Event::InitApply(object) | watcher::Event::Delete(object))) => {
+            Ok(Some(
+                watcher::Event::Apply(object) | watcher::Event::InitApply(object) | watcher::Event::Delete(object),
+            )) => {
                 let namespace = object.namespace().unwrap_or_default();
                 node.tell_changed(&namespace, kind, &object.name_any()).await;
             }
@@ -330,7 +332,9 @@ fn hidden_paths(data: &Path) -> Vec<PathBuf> {
             hidden.insert(PathBuf::from(home));
         }
     }
-    for private in ["/etc/ssh", "/etc/ssl/private", "/etc/sudoers.d", "/etc/wireguard", "/etc/kubernetes", "/etc/rancher"] {
+    for private in
+        ["/etc/ssh", "/etc/ssl/private", "/etc/sudoers.d", "/etc/wireguard", "/etc/kubernetes", "/etc/rancher"]
+    {
         hidden.insert(PathBuf::from(private));
     }
     // A home that holds programs everybody runs cannot be hidden.

@@ -159,9 +159,10 @@ fn value_of(
         return field(pod, &source.field_path, place).map(Some);
     }
     if let Some(source) = resource_field_ref {
-        let owner = source.container_name.as_ref().and_then(|name| {
-            pod.spec.as_ref()?.containers.iter().find(|candidate| candidate.name == *name)
-        });
+        let owner = source
+            .container_name
+            .as_ref()
+            .and_then(|name| pod.spec.as_ref()?.containers.iter().find(|candidate| candidate.name == *name));
         let divisor = source.divisor.as_ref().map(|quantity| quantity.0.as_str());
         return resource(owner.unwrap_or(container), &source.resource, divisor, place).map(Some);
     }
@@ -263,23 +264,17 @@ pub fn expand(text: &str, known: &BTreeMap<String, String>) -> String {
             continue;
         }
         let name = after.strip_prefix('(').and_then(|inner| inner.split_once(')'));
-        match name {
-            Some((name, tail)) => {
-                match known.get(name) {
-                    Some(value) => output.push_str(value),
-                    None => {
-                        output.push_str("$(");
-                        output.push_str(name);
-                        output.push(')');
-                    }
-                }
-                rest = tail;
-            }
-            None => {
-                output.push('$');
-                rest = after;
-            }
+        let Some((name, tail)) = name else {
+            output.push('$');
+            rest = after;
+            continue;
+        };
+        if let Some(value) = known.get(name) {
+            output.push_str(value);
+        } else {
+            output.extend(["$(", name, ")"]);
         }
+        rest = tail;
     }
     output.push_str(rest);
     output

@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_missing_image_names_the_command_that_helps() {
-        let words = Images::default().find("busybox:1").unwrap_err();
+        let words = Images::default().find("busybox:1").expect_err("it is not there");
         assert!(words.contains("orrery image import") && words.contains("busybox:1=host"), "{words}");
     }
 }

@@ -290,8 +290,14 @@ impl View<'_> {
     fn stop_all(&self, deadline: Timestamp, outcome: Outcome) -> Decision {
         let running = |name: &str| matches!(self.get(name).state, State::Running { .. });
         let plain_inits = self.inits().iter().filter(|init| !is_sidecar(init));
-        let workers: Vec<&str> =
-            self.spec.containers.iter().chain(plain_inits).map(|c| c.name.as_str()).filter(|name| running(name)).collect();
+        let workers: Vec<&str> = self
+            .spec
+            .containers
+            .iter()
+            .chain(plain_inits)
+            .map(|c| c.name.as_str())
+            .filter(|name| running(name))
+            .collect();
         let last_sidecar =
             self.inits().iter().filter(|init| is_sidecar(init)).map(|c| c.name.as_str()).rfind(|name| running(name));
         let ending: Vec<&str> = if workers.is_empty() { last_sidecar.into_iter().collect() } else { workers };

@@ -75,11 +75,7 @@ fn read_file(path: &Path, offset: u64, take: &mut dyn FnMut(Line)) -> u64 {
 }
 
 /// Streams a log. `is_over` says whether nothing will be written any more.
-pub fn stream(
-    directory: PathBuf,
-    options: LogOptions,
-    is_over: impl Fn() -> bool + Send + 'static,
-) -> LogStream {
+pub fn stream(directory: PathBuf, options: LogOptions, is_over: impl Fn() -> bool + Send + 'static) -> LogStream {
     let (sender, receiver) = mpsc::channel::<std::io::Result<Bytes>>(32);
     tokio::spawn(async move {
         let mut left = options.limit_bytes.unwrap_or(u64::MAX);
@@ -87,15 +83,11 @@ pub fn stream(
         loop {
             // Asked before reading: what was written before the end is then read after it.
             let over = is_over();
-            let (mut follower_back, lines) = match tokio::task::spawn_blocking(move || {
+            let reading = tokio::task::spawn_blocking(move || {
                 let lines = follower.read();
                 (follower, lines)
-            })
-            .await
-            {
-                Ok(both) => both,
-                Err(_) => return,
-            };
+            });
+            let Ok((mut follower_back, lines)) = reading.await else { return };
             for chunk in lines {
                 let keep = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.len());
                 left -= keep as u64;

@@ -91,7 +91,8 @@ pub fn user(pod: &Pod, container: &Container, image: &Image) -> Result<(u32, u32
         Image::Imported(Imported { user, .. }) => *user,
         Image::Host => None,
     };
-    let number = |value: i64, field: &str| u32::try_from(value).map_err(|_| format!("{field}: {value} is not a user id"));
+    let number =
+        |value: i64, field: &str| u32::try_from(value).map_err(|_| format!("{field}: {value} is not a user id"));
     let uid = match own.run_as_user.or(of_pod.run_as_user) {
         Some(value) => number(value, "securityContext.runAsUser")?,
         None => image_user.map_or(0, |(uid, _)| uid),
@@ -152,7 +153,8 @@ pub fn container(
     let supplemental = of_pod.supplemental_groups.unwrap_or_default();
     let mut groups: Vec<u32> = supplemental.iter().filter_map(|group| u32::try_from(*group).ok()).collect();
     groups.extend(fs_group);
-    let profile = own.seccomp_profile.as_ref().or(of_pod.seccomp_profile.as_ref()).map(|profile| profile.type_.as_str());
+    let profile =
+        own.seccomp_profile.as_ref().or(of_pod.seccomp_profile.as_ref()).map(|profile| profile.type_.as_str());
     if profile == Some("Localhost") {
         return Err("securityContext.seccompProfile: only RuntimeDefault and Unconfined are known here".to_owned());
     }
@@ -182,7 +184,10 @@ pub fn container(
             no_new_privileges: own.allow_privilege_escalation == Some(false),
         },
         share_processes: pod.spec.as_ref().and_then(|spec| spec.share_process_namespace) == Some(true),
-        termination_log: container.termination_message_path.clone().unwrap_or_else(|| "/dev/termination-log".to_owned()),
+        termination_log: container
+            .termination_message_path
+            .clone()
+            .unwrap_or_else(|| "/dev/termination-log".to_owned()),
         cgroups: 0,
     })
 }

@@ -1,5 +1,6 @@
 //! Probes and hooks of a running container. Every one has a timeout.
 
+use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -87,10 +88,10 @@ impl Target {
                 return self.tell(Result::Kill { reason: "FailedPostStartHook".into(), message, grace: None }).await;
             }
         }
-        if let Some(probe) = self.container.startup_probe.clone() {
-            if !self.await_startup(&probe).await {
-                return;
-            }
+        if let Some(probe) = self.container.startup_probe.clone()
+            && !self.await_startup(&probe).await
+        {
+            return;
         }
         self.tell(Result::Started).await;
         let readiness = async {
@@ -177,7 +178,11 @@ impl Target {
                 get(&self.sandbox, &self.container, http, self.address).await
             } else if let Some(tcp) = &probe.tcp_socket {
                 let port = port(&self.container, &tcp.port)?;
-                self.sandbox.connect(self.address, port).await.map(drop).map_err(|error| format!("port {port}: {error}"))
+                self.sandbox
+                    .connect(self.address, port)
+                    .await
+                    .map(drop)
+                    .map_err(|error| format!("port {port}: {error}"))
             } else if let Some(exec) = &probe.exec {
                 execute(&self.sandbox, &self.container.name, exec).await
             } else {
@@ -228,7 +233,7 @@ fn port(container: &Container, port: &IntOrString) -> std::result::Result<u16, S
 }
 
 async fn execute(sandbox: &Arc<dyn Sandbox>, container: &str, exec: &ExecAction) -> std::result::Result<(), String> {
-    let (mut reader, writer) = tokio::net::unix::pipe::pipe().map_err(|error| error.to_string())?;
+    let (writer, mut reader) = tokio::net::unix::pipe::pipe().map_err(|error| error.to_string())?;
     let writer: OwnedFd = writer.into_blocking_fd().map_err(|error| error.to_string())?;
     let errors = writer.try_clone().map_err(|error| error.to_string())?;
     let null = std::fs::File::open("/dev/null").map_err(|error| error.to_string())?;
@@ -269,13 +274,14 @@ async fn get(
     let mut connection = connected.map_err(|error| format!("port {port}: {error}"))?;
     let path = http.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
     let slash = if path.starts_with('/') { "" } else { "/" };
-    let mut request = format!("GET {slash}{path} HTTP/1.1\r\nConnection: close\r\nUser-Agent: kube-probe/1.33\r\nAccept: */*\r\n");
+    let mut request =
+        format!("GET {slash}{path} HTTP/1.1\r\nConnection: close\r\nUser-Agent: kube-probe/1.33\r\nAccept: */*\r\n");
     let headers = http.http_headers.clone().unwrap_or_default();
     if !headers.iter().any(|header| header.name.eq_ignore_ascii_case("host")) {
-        request.push_str(&format!("Host: {address}:{port}\r\n"));
+        let _ = write!(request, "Host: {address}:{port}\r\n");
     }
     for header in headers {
-        request.push_str(&format!("{}: {}\r\n", header.name, header.value));
+        let _ = write!(request, "{}: {}\r\n", header.name, header.value);
     }
     request.push_str("\r\n");
     connection.write_all(request.as_bytes()).await.map_err(|error| error.to_string())?;

@@ -11,9 +11,7 @@ use async_trait::async_trait;
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::mpsc;
 
-use crate::driver::{
-    ContainerSpec, Driver, Error, Event, ExecSpec, Identity, Isolation, Sandbox, SandboxSpec, Watch,
-};
+use crate::driver::{ContainerSpec, Driver, Error, Event, ExecSpec, Identity, Isolation, Sandbox, SandboxSpec, Watch};
 use crate::shim::wire::{Reply, Report, Request, memory_file};
 use channel::Channel;
 
@@ -211,8 +209,7 @@ impl Sandbox for Shim {
     }
 
     async fn connect(&self, address: Ipv4Addr, port: u16) -> std::io::Result<tokio::net::TcpStream> {
-        let (_, descriptors) =
-            self.ask(&Request::Socket { stream: true }, &[]).await.map_err(std::io::Error::other)?;
+        let (_, descriptors) = self.ask(&Request::Socket { stream: true }, &[]).await.map_err(std::io::Error::other)?;
         let socket = descriptors.into_iter().next().ok_or_else(|| std::io::Error::other("no socket came along"))?;
         let socket = tokio::net::TcpSocket::from_std_stream(std::net::TcpStream::from(socket));
         socket.connect(SocketAddr::from((address, port))).await

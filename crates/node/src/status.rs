@@ -50,7 +50,8 @@ pub fn build(
     });
     let (phase, reason, message) = phase(&spec.containers, &get, initialized, outcome);
     let over = matches!(phase, "Succeeded" | "Failed");
-    let identity = |declared: &Declared| format!("{}/{}", pod.metadata.name.as_deref().unwrap_or_default(), declared.name);
+    let identity =
+        |declared: &Declared| format!("{}/{}", pod.metadata.name.as_deref().unwrap_or_default(), declared.name);
     let status_of = |declared: &Declared, blocked: bool| {
         container_status(declared, &get(&declared.name), &identity(declared), blocked, over)
     };
@@ -69,7 +70,9 @@ pub fn build(
     };
     let mut conditions = Conditions { before: before.conditions.unwrap_or_default(), now };
     match &facts.trouble {
-        Some((reason, message)) => conditions.set("PodReadyToStartContainers", false, Some((reason.clone(), message.clone()))),
+        Some((reason, message)) => {
+            conditions.set("PodReadyToStartContainers", false, Some((reason.clone(), message.clone())));
+        }
         None => conditions.set("PodReadyToStartContainers", facts.sandboxed && !over, None),
     }
     let uninitialized = || ("ContainersNotInitialized".to_owned(), "init containers have not completed".to_owned());
@@ -140,13 +143,12 @@ fn container_status(
         (State::Ended(ended), None) if over || !container.will_wait() => terminated(ended, identity),
         (State::Ended(ended), obstacle) => {
             last = Some(ended.clone());
-            match obstacle {
-                Some(obstacle) => waiting(&obstacle.reason, Some(obstacle.message.clone())),
-                None => {
-                    let delay = restart_delay(container.crashes).as_secs();
-                    let words = format!("back-off {delay}s restarting failed container={}", declared.name);
-                    waiting("CrashLoopBackOff", Some(words))
-                }
+            if let Some(obstacle) = obstacle {
+                waiting(&obstacle.reason, Some(obstacle.message.clone()))
+            } else {
+                let delay = restart_delay(container.crashes).as_secs();
+                let words = format!("back-off {delay}s restarting failed container={}", declared.name);
+                waiting("CrashLoopBackOff", Some(words))
             }
         }
         (State::Waiting, Some(obstacle)) => waiting(&obstacle.reason, Some(obstacle.message.clone())),

@@ -38,7 +38,10 @@ pub fn source(volume: &Volume) -> Result<Source, String> {
     if let Some(claim) = &volume.persistent_volume_claim {
         return Ok(Source::Claim(claim.claim_name.clone()));
     }
-    if volume.config_map.is_some() || volume.secret.is_some() || volume.projected.is_some() || volume.downward_api.is_some()
+    if volume.config_map.is_some()
+        || volume.secret.is_some()
+        || volume.projected.is_some()
+        || volume.downward_api.is_some()
     {
         return Ok(Source::Files);
     }

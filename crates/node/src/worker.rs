@@ -72,11 +72,8 @@ impl Worker {
     pub fn new(node: Arc<Node>, pod: Pod) -> (Self, mpsc::Sender<Input>) {
         let (own, inputs) = mpsc::channel(256);
         let uid = pod.uid().unwrap_or_default();
-        let facts = Facts {
-            host: node.address.to_string(),
-            isolation: node.driver.isolation().summary,
-            ..Facts::default()
-        };
+        let facts =
+            Facts { host: node.address.to_string(), isolation: node.driver.isolation().summary, ..Facts::default() };
         let worker = Self {
             directory: node.pods.join(&uid),
             uid,
@@ -258,7 +255,8 @@ impl Worker {
         match probed.result {
             probes::Result::Started => {
                 container.started = true;
-                let has_readiness = self.declared(&probed.container).is_some_and(|declared| declared.readiness_probe.is_some());
+                let has_readiness =
+                    self.declared(&probed.container).is_some_and(|declared| declared.readiness_probe.is_some());
                 if let (false, Some(container)) = (has_readiness, self.containers.get_mut(&probed.container)) {
                     container.ready = true;
                 }
@@ -299,10 +297,10 @@ impl Worker {
             Some(sandbox) => Some(sandbox),
             None => self.node.driver.find(&self.uid).await,
         };
-        if let Some(sandbox) = sandbox {
-            if let Err(error) = sandbox.close(crate::volumes::ephemeral(&self.pod)).await {
-                tracing::warn!(pod = self.uid, %error, "the Pod's sandbox did not close");
-            }
+        if let Some(sandbox) = sandbox
+            && let Err(error) = sandbox.close(crate::volumes::ephemeral(&self.pod)).await
+        {
+            tracing::warn!(pod = self.uid, %error, "the Pod's sandbox did not close");
         }
         self.facts.sandboxed = false;
         self.node.release(&self.uid);
@@ -317,7 +315,7 @@ impl Worker {
         let name = self.pod.name_any();
         match self.api().patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
             Ok(pod) => {
-                self.pod = Box::new(pod);
+                *self.pod = pod;
                 self.written = Some(status);
             }
             // Deleted in between, or replaced by another of that name: the watch tells us.

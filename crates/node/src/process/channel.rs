@@ -35,7 +35,7 @@ impl Channel {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(Self(AsyncFd::new(socket)?))
+        Ok(Self(crate::shim::sys::register(socket)?))
     }
 
     pub async fn send<T: Serialize + Sync>(&self, message: &T, descriptors: &[RawFd]) -> io::Result<()> {

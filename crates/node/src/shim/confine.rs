@@ -106,8 +106,7 @@ fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
     let mut clone = Vec::new();
     for flag in namespaces {
         let bit = u64::from(flag.cast_unsigned());
-        let condition =
-            SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(bit), bit)?;
+        let condition = SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(bit), bit)?;
         clone.push(SeccompRule::new(vec![condition])?);
     }
     rules.insert(libc::SYS_clone, clone);

@@ -14,11 +14,11 @@ pub fn write_maps(pid: Pid, identity: &Identity, uid: u32, gid: u32) -> io::Resu
             write(pid, "uid_map", &format!("0 {base} {count}"))?;
             write(pid, "gid_map", &format!("0 {base} {count}"))
         }
-        Identity::Single { uid: inside_uid, gid: inside_gid } => {
-            write(pid, "uid_map", &format!("{inside_uid} {uid} 1"))?;
+        Identity::Single { uid: user, gid: group } => {
+            write(pid, "uid_map", &format!("{user} {uid} 1"))?;
             // The kernel wants this before a user without privilege maps groups.
             write(pid, "setgroups", "deny")?;
-            write(pid, "gid_map", &format!("{inside_gid} {gid} 1"))
+            write(pid, "gid_map", &format!("{group} {gid} 1"))
         }
         Identity::Subordinate { uids, gids } => {
             helper("newuidmap", pid, uid, *uids)?;

@@ -114,13 +114,7 @@ fn make_namespaces(spec: &SandboxSpec) -> Result<(), Error> {
     if complaint.is_empty() { Ok(()) } else { Err(std::io::Error::other(complaint)).during("map the Pod's users") }
 }
 
-fn wait_and_map(
-    mut go: std::io::PipeReader,
-    shim: Pid,
-    spec: &SandboxSpec,
-    uid: u32,
-    gid: u32,
-) -> std::io::Result<()> {
+fn wait_and_map(mut go: std::io::PipeReader, shim: Pid, spec: &SandboxSpec, uid: u32, gid: u32) -> std::io::Result<()> {
     let mut byte = [0];
     if go.read(&mut byte)? == 0 {
         return Ok(());
@@ -200,5 +194,6 @@ fn make_directory(path: &str) -> Result<(), Error> {
 
 fn bind_descriptor(source: &OwnedFd, target: &str) -> Result<(), Error> {
     let source = format!("/proc/self/fd/{}", source.as_raw_fd());
-    mount(Some(source.as_str()), target, None::<&str>, MsFlags::MS_BIND, None::<&str>).during("bind a source to the stage")
+    mount(Some(source.as_str()), target, None::<&str>, MsFlags::MS_BIND, None::<&str>)
+        .during("bind a source to the stage")
 }

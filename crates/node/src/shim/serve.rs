@@ -18,9 +18,7 @@ use super::container::{Pipes, execute_in, start};
 use super::log::{Log, Stream};
 use super::sandbox::{STAGE, Shim, report_ready};
 use super::sys;
-use super::wire::{
-    ContainerSpec, Event, ExecSpec, Exit, Reply, Request, State, from_memory_file, receive, send,
-};
+use super::wire::{ContainerSpec, Event, ExecSpec, Exit, Reply, Request, State, from_memory_file, receive, send};
 
 /// Room for a state in its file, so that the end can be written in place even when the disk is full.
 const STATE_SIZE: usize = 1024;
@@ -46,7 +44,7 @@ struct Execution {
     child: Pid,
     starting: Option<OwnedFd>,
     ended: OwnedFd,
-    caller: OwnedFd,
+    caller: Option<OwnedFd>,
     complaint: Option<String>,
 }
 
@@ -97,7 +95,10 @@ impl Pod {
             watched.extend(container.outputs.iter().flatten().map(|output| output.as_fd()));
             watched.extend(container.starting.iter().map(|pipe| pipe.as_fd()));
         }
-        watched.extend(self.executions.iter().filter_map(|execution| execution.starting.as_ref()).map(|pipe| pipe.as_fd()));
+        for execution in &self.executions {
+            watched.extend(execution.starting.iter().map(|pipe| pipe.as_fd()));
+            watched.extend(execution.caller.iter().map(|caller| caller.as_fd()));
+        }
         let mut polled: Vec<PollFd<'_>> = watched.iter().map(|one| PollFd::new(*one, PollFlags::POLLIN)).collect();
         if poll(&mut polled, PollTimeout::NONE).is_err() {
             return Vec::new();
@@ -158,6 +159,10 @@ impl Pod {
             if let Some(pipe) = execution.starting.take_if(|pipe| ready.contains(&pipe.as_raw_fd())) {
                 execution.complaint = read_text(&pipe);
             }
+            // The caller says nothing more: when it becomes readable it has hung up, and so do we.
+            if execution.caller.take_if(|caller| ready.contains(&caller.as_raw_fd())).is_some() {
+                let _ = kill(execution.child, Signal::SIGHUP);
+            }
         }
         for event in changed {
             self.tell(&event);
@@ -209,7 +214,8 @@ impl Pod {
             }
             Request::Socket { stream } => {
                 let kind = if stream { SockType::Stream } else { SockType::Datagram };
-                let _ = match socket(AddressFamily::Inet, kind, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None) {
+                let _ = match socket(AddressFamily::Inet, kind, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None)
+                {
                     Ok(made) => send(&caller, &Reply::Done, &[made.as_raw_fd()]),
                     Err(error) => send(&caller, &Reply::Failed { message: error.to_string() }, &[]),
                 };
@@ -306,7 +312,7 @@ impl Pod {
         };
         match self.try_execute(&spec, streams) {
             Ok((child, starting, ended)) => {
-                let starting = Some(starting);
+                let (starting, caller) = (Some(starting), Some(caller));
                 self.executions.push(Execution { child, starting, ended, caller, complaint: None });
             }
             Err(error) => refuse(&caller, &error),
@@ -339,7 +345,9 @@ impl Pod {
         let mut paths = Vec::new();
         for volume in volumes {
             let entries = fs::read_dir(format!("{STAGE}/volumes/{volume}"));
-            paths.extend(entries.into_iter().flatten().flatten().map(|entry| entry.path().to_string_lossy().into_owned()));
+            paths.extend(
+                entries.into_iter().flatten().flatten().map(|entry| entry.path().to_string_lossy().into_owned()),
+            );
         }
         self.remove(paths);
         self.closing = Some(caller);
@@ -438,14 +446,15 @@ impl Execution {
         if let Some(pipe) = self.starting.take() {
             self.complaint = read_text(&pipe);
         }
+        let Some(caller) = self.caller else { return };
         if let Some(message) = self.complaint {
-            let _ = send(&self.caller, &Reply::Failed { message }, &[]);
+            let _ = send(&caller, &Reply::Failed { message }, &[]);
             return;
         }
         let mut message = [0; 8];
         let told = nix::unistd::read(&self.ended, &mut message) == Ok(8);
         let code = message[..4].try_into().map_or(137, i32::from_ne_bytes);
-        let _ = send(&self.caller, &Reply::Ended { code: if told { code } else { 137 } }, &[]);
+        let _ = send(&caller, &Reply::Ended { code: if told { code } else { 137 } }, &[]);
     }
 }
 

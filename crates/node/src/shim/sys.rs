@@ -127,3 +127,9 @@ pub fn resize_terminal(terminal: BorrowedFd<'_>, rows: u16, columns: u16) -> nix
     // SAFETY: the kernel reads one winsize, which outlives the call.
     Errno::result(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) }).map(drop)
 }
+
+/// Lets the async runtime watch a descriptor.
+pub fn register(descriptor: OwnedFd) -> std::io::Result<tokio::io::unix::AsyncFd<OwnedFd>> {
+    // SAFETY: the value owns its descriptor and gives it away to nobody, so it stays open as long as it is registered.
+    Ok(unsafe { tokio::io::unix::AsyncFd::register(descriptor) }?)
+}

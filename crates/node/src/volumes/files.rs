@@ -82,7 +82,8 @@ fn is_current(directory: &Path, files: &Payload) -> bool {
     if !data.is_dir() {
         return false;
     }
-    let same = |(path, (bytes, _)): (&String, &(Vec<u8>, u32))| fs::read(data.join(path)).is_ok_and(|now| now == *bytes);
+    let same =
+        |(path, (bytes, _)): (&String, &(Vec<u8>, u32))| fs::read(data.join(path)).is_ok_and(|now| now == *bytes);
     files.iter().all(same) && count(&data) == files.len()
 }
 

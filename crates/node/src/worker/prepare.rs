@@ -1,6 +1,7 @@
 //! Everything a Pod needs before its first container starts: directories, volumes, files, namespaces.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -75,14 +76,16 @@ impl Worker {
             network,
             program: self.node.program.clone(),
         };
-        let sandbox = self.node.driver.open(&self.uid, &spec).await.map_err(|error| Trouble {
-            reason: "IsolationUnavailable",
-            message: words_of(&error),
-        })?;
-        let watch = sandbox.watch().await.map_err(|error| Trouble {
-            reason: "IsolationUnavailable",
-            message: words_of(&error),
-        })?;
+        let sandbox = self
+            .node
+            .driver
+            .open(&self.uid, &spec)
+            .await
+            .map_err(|error| Trouble { reason: "IsolationUnavailable", message: words_of(&error) })?;
+        let watch = sandbox
+            .watch()
+            .await
+            .map_err(|error| Trouble { reason: "IsolationUnavailable", message: words_of(&error) })?;
         self.follow(watch.events);
         self.sandbox = Some(sandbox);
         Ok(())
@@ -188,10 +191,10 @@ impl Worker {
         let hostname = self.hostname();
         let mut hosts = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n".to_owned();
         if let Some(address) = &self.facts.address {
-            hosts.push_str(&format!("{address}\t{hostname}\n"));
+            let _ = writeln!(hosts, "{address}\t{hostname}");
         }
         for alias in spec.host_aliases.unwrap_or_default() {
-            hosts.push_str(&format!("{}\t{}\n", alias.ip, alias.hostnames.unwrap_or_default().join(" ")));
+            let _ = writeln!(hosts, "{}\t{}", alias.ip, alias.hostnames.unwrap_or_default().join(" "));
         }
         let namespace = self.pod.namespace().unwrap_or_default();
         let resolver = self.node.resolver_file(&namespace, spec.dns_config.as_ref());
@@ -241,10 +244,10 @@ impl Worker {
 
     fn forget_obstacles(&mut self) {
         for container in self.containers.values_mut() {
-            if let Some(obstacle) = &mut container.obstacle {
-                if obstacle.reason == "CreateContainerConfigError" {
-                    obstacle.retry = Timestamp::now();
-                }
+            if let Some(obstacle) = &mut container.obstacle
+                && obstacle.reason == "CreateContainerConfigError"
+            {
+                obstacle.retry = Timestamp::now();
             }
         }
     }
@@ -270,7 +273,8 @@ impl Worker {
         for (kind, name) in names {
             match kind {
                 Kind::ConfigMap if !sources.config_maps.contains_key(&name) => {
-                    let found = self.namespaced::<ConfigMap>().get_opt(&name).await.map_err(|error| error.to_string())?;
+                    let found =
+                        self.namespaced::<ConfigMap>().get_opt(&name).await.map_err(|error| error.to_string())?;
                     sources.config_maps.insert(name, found.map(config_map_data));
                 }
                 Kind::Secret if !sources.secrets.contains_key(&name) => {

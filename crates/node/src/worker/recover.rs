@@ -28,10 +28,10 @@ impl Worker {
                 let is_init = spec.init_containers.iter().flatten().any(|init| init.name == declared.name);
                 container.ready = is_init && matches!(&container.state, State::Ended(ended) if ended.code == 0);
             }
-            if let Some(before) = attempts.checked_sub(2) {
-                if let Some(Reported::Ended(exit)) = read_state(&self.directory, &declared.name, before) {
-                    container.last = Some(self.describe_end(&declared.name, before, exit));
-                }
+            if let Some(before) = attempts.checked_sub(2)
+                && let Some(Reported::Ended(exit)) = read_state(&self.directory, &declared.name, before)
+            {
+                container.last = Some(self.describe_end(&declared.name, before, exit));
             }
             self.containers.insert(declared.name.clone(), container);
         }

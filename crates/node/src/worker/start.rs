@@ -15,7 +15,7 @@ impl Worker {
         let attempt = self.containers.get(name).map_or(0, |container| container.attempts);
         let spec = match self.specify(&declared, attempt).await {
             Ok(spec) => spec,
-            Err((reason, message)) => return self.hinder(name, reason, message),
+            Err((reason, message)) => return self.hinder(name, reason, &message),
         };
         let Some(sandbox) = self.sandbox.clone() else { return };
         let cgroups = self.node.limit(&self.uid, &declared, &mut self.facts);
@@ -33,7 +33,8 @@ impl Worker {
                 container.started = false;
                 container.stopping = None;
                 container.state = State::Running { since: Timestamp::now() };
-                let tasks = probes::run(&self.pod, &declared, attempt, self.facts.address.as_deref(), &sandbox, &self.own);
+                let tasks =
+                    probes::run(&self.pod, &declared, attempt, self.facts.address.as_deref(), &sandbox, &self.own);
                 self.probing.insert(name.to_owned(), tasks);
             }
             // The shim has recorded this start and tells how it ended.
@@ -42,7 +43,7 @@ impl Worker {
                 container.state = State::Waiting;
                 self.await_end(name, attempt);
             }
-            Err(error) => self.hinder(name, "CreateContainerError", words_of(&error)),
+            Err(error) => self.hinder(name, "CreateContainerError", &words_of(&error)),
         }
     }
 
@@ -59,18 +60,18 @@ impl Worker {
                 if let Some(container) = self.containers.get_mut(name) {
                     container.attempts = attempt;
                 }
-                self.hinder(name, "CreateContainerError", "the container's directory could not be made".to_owned());
+                self.hinder(name, "CreateContainerError", "the container's directory could not be made");
             }
         }
     }
 
     /// Notes why a container does not start, says it once, and comes back.
-    fn hinder(&mut self, name: &str, reason: &str, message: String) {
+    fn hinder(&mut self, name: &str, reason: &str, message: &str) {
         let container = self.containers.entry(name.to_owned()).or_default();
         let news = container.obstacle.as_ref().is_none_or(|obstacle| obstacle.message != message);
         container.tries += 1;
         let retry = Timestamp::now() + back_off(container.tries);
-        container.obstacle = Some(Obstacle { reason: reason.to_owned(), message: message.clone(), retry });
+        container.obstacle = Some(Obstacle { reason: reason.to_owned(), message: message.to_owned(), retry });
         if news {
             self.node.event(&self.pod, "Warning", "Failed", &format!("{reason}: {message}"));
         }
@@ -86,8 +87,7 @@ impl Worker {
         let wrong = |words| ("CreateContainerConfigError", words);
         let sources = self.fetch(environment::needs(declared)).await.map_err(wrong)?;
         let services = self.node.service_variables();
-        let variables =
-            environment::resolve(&self.pod, declared, &sources, &self.place(), &services).map_err(wrong)?;
+        let variables = environment::resolve(&self.pod, declared, &sources, &self.place(), &services).map_err(wrong)?;
         plan::container(&self.pod, declared, attempt, &image, variables, &self.node.hidden).map_err(wrong)
     }
 }

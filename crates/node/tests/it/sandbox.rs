@@ -2,7 +2,7 @@
 
 use node::driver::{Driver as _, Mount, State};
 
-use crate::support::{Bench, container, ended, run};
+use crate::support::{Bench, container, ended, run, until};
 
 #[tokio::test]
 async fn a_command_runs_to_its_end_and_its_words_are_kept() {
@@ -30,7 +30,10 @@ async fn volumes_are_mounted_where_the_manifest_says() {
     let sandbox = bench.open("three", &["data"]).await;
     std::fs::write(bench.volume("three", "data").join("given"), "given\n").unwrap();
     let mut watch = sandbox.watch().await.unwrap();
-    let mut spec = container("main", "cat /workspace/deep/given; echo made > /workspace/deep/made; cat /sub/part; echo no > /ro/x");
+    let mut spec = container(
+        "main",
+        "cat /workspace/deep/given; echo made > /workspace/deep/made; cat /sub/part; echo no > /ro/x",
+    );
     let mount = |path: &str, sub_path: &str, read_only| Mount {
         volume: "data".into(),
         sub_path: sub_path.into(),
@@ -74,7 +77,9 @@ async fn a_start_is_never_repeated() {
 async fn another_process_finds_the_pod_again_and_ends_it() {
     let bench = Bench::new();
     let sandbox = bench.open("six", &[]).await;
-    sandbox.start(&container("main", "trap 'exit 7' TERM; while :; do sleep 0.05; done"), Vec::new()).await.unwrap();
+    let script = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done";
+    sandbox.start(&container("main", script), Vec::new()).await.unwrap();
+    until(|| bench.log("six", "main", 0).contains("ready")).await;
     drop(sandbox);
     let again = bench.driver.find("six").await.expect("the shim is there");
     let mut watch = again.watch().await.unwrap();

@@ -129,3 +129,10 @@ pub async fn run(bench: &Bench, uid: &str, spec: &ContainerSpec) -> (i32, String
     sandbox.close(Vec::new()).await.unwrap();
     (exit.code, bench.log(uid, &spec.name, spec.attempt))
 }
+
+/// Waits until something is so.
+pub async fn until(so: impl Fn() -> bool) {
+    while !so() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
