@@ -96,6 +96,21 @@ pub fn invalid_text(path: &Path<'_>, value: &str, detail: &str) -> Cause {
     cause("FieldValueInvalid", path, with_detail(&format!("Invalid value: {}", quote(value)), detail))
 }
 
+/// A malformed value that was already printed.
+pub fn invalid_printed(path: &Path<'_>, printed: &str, detail: &str) -> Cause {
+    cause("FieldValueInvalid", path, with_detail(&format!("Invalid value: {printed}"), detail))
+}
+
+/// A malformed value too large to be worth printing.
+pub fn invalid_omitted(path: &Path<'_>, detail: &str) -> Cause {
+    cause("FieldValueInvalid", path, with_detail("Invalid value", detail))
+}
+
+/// A repeated value too large to be worth printing.
+pub fn duplicate_omitted(path: &Path<'_>) -> Cause {
+    cause("FieldValueDuplicate", path, "Duplicate value".to_owned())
+}
+
 /// The value has the wrong type.
 pub fn type_invalid(path: &Path<'_>, value: &Value, detail: &str) -> Cause {
     cause("FieldValueTypeInvalid", path, with_detail(&format!("Invalid value: {}", print(value)), detail))

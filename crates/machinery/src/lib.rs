@@ -13,8 +13,11 @@
 pub mod apply;
 pub mod builtin;
 pub mod field;
+pub mod jsonpath;
 pub mod meta;
 pub mod patch;
+pub mod quantity;
 pub mod schema;
 pub mod selector;
 pub mod status;
+pub mod table;

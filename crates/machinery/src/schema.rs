@@ -19,6 +19,7 @@ mod lists;
 mod openapi;
 mod parse;
 mod pruning;
+pub mod rules;
 mod structural;
 mod validation;
 
