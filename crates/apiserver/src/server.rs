@@ -160,13 +160,8 @@ impl ApiServer {
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
     {
-        let user = Arc::new(user);
-        let routes = self.routes().map_request(move |request: http::Request<B>| {
-            let mut request = request.map(Body::new);
-            request.extensions_mut().insert(user.clone());
-            request
-        });
-        BoxCloneSyncService::new(routes)
+        let routes = self.access().trust(user, self.routes());
+        BoxCloneSyncService::new(routes.map_request(|request: http::Request<B>| request.map(Body::new)))
     }
 }
 

@@ -5,9 +5,11 @@
 
 mod completion;
 mod crds;
+mod data_dir;
 mod logging;
 mod reference;
 mod style;
+mod up;
 mod version;
 
 use std::process::ExitCode;
@@ -28,6 +30,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Serve the whole control plane from this machine: API, controllers and Pods.
+    Up(up::Options),
     /// Print the custom resource definitions, to install them on a cluster.
     Crds,
     /// Print a completion script for your shell.
@@ -53,6 +57,9 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
+        Command::Up(options) => {
+            tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(up::run(options))
+        }
         Command::Crds => crds::run(),
         Command::Completion(options) => completion::run(&options),
         Command::Version => version::run(),

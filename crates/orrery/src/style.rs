@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};
 
+const BOLD: &str = "\x1b[1m";
+const GREEN: &str = "\x1b[32m";
 const RED: &str = "\x1b[31m";
 const PLAIN: &str = "\x1b[0m";
 
@@ -12,6 +14,16 @@ fn colourful() -> bool {
 
 fn painted(colour: &str, text: &str) -> String {
     if colourful() { format!("{colour}{text}{PLAIN}") } else { text.to_owned() }
+}
+
+/// Good news.
+pub fn green(text: &str) -> String {
+    painted(GREEN, text)
+}
+
+/// Something to type.
+pub fn bold(text: &str) -> String {
+    painted(BOLD, text)
 }
 
 /// Says something. A closed stderr is no reason to stop.
