@@ -1,6 +1,5 @@
-//! Conditions of a status: one schema with our own words, one way to set them.
+//! The schema of conditions, in our own words.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 /// The schema of a list of conditions, merged by type, as `kubectl wait` expects it.
@@ -50,59 +49,4 @@ pub(crate) fn list(_: &mut SchemaGenerator) -> Schema {
             },
         },
     })
-}
-
-/// Puts `condition` in the place of the one with the same type. The time of the last transition stays as it was when
-/// the status did not change, so that writing the same knowledge twice changes nothing.
-pub fn set(conditions: &mut Vec<Condition>, mut condition: Condition) {
-    match conditions.iter_mut().find(|known| known.type_ == condition.type_) {
-        Some(known) => {
-            if known.status == condition.status {
-                condition.last_transition_time = known.last_transition_time.clone();
-            }
-            *known = condition;
-        }
-        None => conditions.push(condition),
-    }
-}
-
-/// The condition of this type, if it is there.
-pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
-    conditions.iter().find(|condition| condition.type_ == type_)
-}
-
-/// A condition as seen at `now`.
-pub fn new(
-    type_: &str,
-    holds: bool,
-    reason: &str,
-    message: impl Into<String>,
-    generation: Option<i64>,
-    now: jiff::Timestamp,
-) -> Condition {
-    Condition {
-        type_: type_.into(),
-        status: if holds { "True" } else { "False" }.into(),
-        reason: reason.into(),
-        message: message.into(),
-        observed_generation: generation,
-        last_transition_time: Time(now),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_transition_time_moves_only_with_the_status() {
-        let at = |second| jiff::Timestamp::from_second(second).expect("a small number of seconds");
-        let mut conditions = Vec::new();
-        set(&mut conditions, new("Ready", false, "Starting", "", None, at(1)));
-        set(&mut conditions, new("Ready", false, "Pulling", "", None, at(2)));
-        assert_eq!((conditions[0].reason.as_str(), conditions[0].last_transition_time.0), ("Pulling", at(1)));
-        set(&mut conditions, new("Ready", true, "Up", "", None, at(3)));
-        assert_eq!(conditions[0].last_transition_time.0, at(3));
-        assert_eq!(conditions.len(), 1);
-    }
 }

@@ -5,7 +5,7 @@
 //! Invariant: every schema is structural, so a real kube-apiserver and the embedded plane accept the same definitions,
 //! and a field that is not built is not in the schema: strict validation names it instead of dropping it.
 
-pub mod conditions;
+mod conditions;
 pub mod duration;
 pub mod kubeopencode;
 mod schema;

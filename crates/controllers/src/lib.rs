@@ -1,1 +1,38 @@
-//! controllers
+//! The product: controllers that turn what users write into what runs.
+//!
+//! Owns the decisions about every kind of every dialect, and the one builder of Pods that they share. Refuses to touch
+//! the cluster except through the engine. Invariant: a decision is a pure function of what was observed and the time,
+//! so it can be crashed at any step and made again.
+
+pub mod kubeopencode;
+pub mod logs;
+pub mod pod;
+
+use std::sync::Arc;
+
+use engine::Engine;
+
+use kubeopencode::session::Sessions;
+
+/// What the operator of the platform decides.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Images, and how long is waited for what.
+    pub policy: kubeopencode::task::Policy,
+    /// Where logs are kept before their Pod is deleted; nowhere when `None`.
+    pub logs: Option<logs::Archive>,
+}
+
+/// Adds every controller of the product to an engine.
+#[must_use]
+pub fn install(engine: Engine, options: &Options, sessions: Arc<dyn Sessions>) -> Engine {
+    use kubeopencode::{agent, agent_template, cleanup, cron_task, queue, task};
+    engine
+        .with(task::TaskController { policy: options.policy.clone(), sessions, logs: options.logs.clone() })
+        .with(queue::AgentQueue)
+        .with(queue::TemplateQueue)
+        .with(agent::AgentController { system: options.policy.system.clone() })
+        .with(agent_template::TemplateController)
+        .with(cron_task::CronTaskController)
+        .with(cleanup::CleanupController)
+}

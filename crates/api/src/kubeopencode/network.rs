@@ -1,3 +1,5 @@
+#![allow(clippy::struct_field_names, reason = "the names that users write, which the derive repeats")]
+
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -5,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// Proxies for every container of the Pods. The cluster's own names (`.svc`, `.cluster.local`) always bypass them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[expect(clippy::struct_field_names, reason = "the names that users write")]
 pub struct Proxy {
     /// Proxy for plain HTTP; becomes `HTTP_PROXY` and `http_proxy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,241 @@
+//! The objects of an Agent.
+
+use std::collections::BTreeMap;
+
+use api::kubeopencode::{Agent, Protocol, VolumePersistence, names};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, ContainerPort, EnvVar, HTTPGetAction, PersistentVolumeClaim, PersistentVolumeClaimSpec,
+    PersistentVolumeClaimVolumeSource, Probe, Service, ServicePort, ServiceSpec, TCPSocketAction, Volume, VolumeMount,
+    VolumeResourceRequirements,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::ResourceExt;
+use sha2::{Digest, Sha256};
+
+use super::observe::Observed;
+use crate::kubeopencode::owner::owned;
+use crate::pod::{Contexts, Layer, Main, Problem, Recipe, Settings, System};
+
+/// Where the sessions' database is kept.
+const SESSIONS: &str = "/data/sessions";
+
+/// Everything an Agent owns.
+pub(super) struct Objects {
+    pub(super) config_map: Option<ConfigMap>,
+    pub(super) claims: Vec<PersistentVolumeClaim>,
+    pub(super) deployment: Deployment,
+    pub(super) service: Service,
+}
+
+/// Makes them.
+pub(super) fn build(
+    observed: &Observed,
+    settings: &Settings,
+    system: &System,
+    replicas: i32,
+) -> Result<(Objects, Vec<String>), Problem> {
+    let agent = &*observed.host.agent;
+    let contexts = contexts(observed, settings)?;
+    let data = contexts.data();
+    let name = agent.name_any();
+    let config_map = (!data.is_empty()).then(|| ConfigMap {
+        metadata: owned(agent, names::server_config_map(&name), labels(agent)),
+        data: Some(data),
+        ..ConfigMap::default()
+    });
+    let skipped = contexts.skipped.clone();
+    let objects = Objects {
+        config_map,
+        claims: claims(agent),
+        deployment: deployment(agent, settings, system, &contexts, replicas),
+        service: service(agent, settings),
+    };
+    Ok((objects, skipped))
+}
+
+fn contexts(observed: &Observed, settings: &Settings) -> Result<Contexts, Problem> {
+    let agent = &*observed.host.agent;
+    let items = observed.host.blueprint().ok().and_then(|blueprint| blueprint.contexts).unwrap_or_default();
+    let layers = [Layer { source: "spec.contexts", items: &items }];
+    let namespace = agent.namespace().unwrap_or_default();
+    let contexts = Contexts::resolve(&settings.workspace, &namespace, &layers, None, &observed.config_maps)?;
+    Ok(contexts.with_config(settings))
+}
+
+fn labels(agent: &Agent) -> BTreeMap<String, String> {
+    let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    BTreeMap::from([
+        label("app.kubernetes.io/name", "kubeopencode-server"),
+        label("app.kubernetes.io/instance", &agent.name_any()),
+        label("app.kubernetes.io/component", "server"),
+        label("app.kubernetes.io/managed-by", "kubeopencode"),
+        label(names::AGENT_LABEL, &agent.name_any()),
+    ])
+}
+
+fn selector(agent: &Agent) -> BTreeMap<String, String> {
+    BTreeMap::from([(names::AGENT_LABEL.to_owned(), agent.name_any())])
+}
+
+fn deployment(agent: &Agent, settings: &Settings, system: &System, contexts: &Contexts, replicas: i32) -> Deployment {
+    let name = agent.name_any();
+    let recipe = Recipe {
+        settings,
+        system,
+        contexts,
+        config_map: &names::server_config_map(&name),
+        labels: labels(agent),
+        annotations: BTreeMap::from([(names::CONTEXT_HASH_ANNOTATION.to_owned(), digest(contexts))]),
+        main: main(agent, settings),
+    };
+    // Two Pods must not hold a volume of one: the old one goes before the new one comes.
+    let keeps = agent.spec.persistence.as_ref().is_some_and(|kept| kept.sessions.is_some() || kept.workspace.is_some());
+    let strategy = if keeps { "Recreate" } else { "RollingUpdate" };
+    Deployment {
+        metadata: owned(agent, names::deployment(&name), labels(agent)),
+        spec: Some(DeploymentSpec {
+            replicas: Some(replicas),
+            selector: LabelSelector { match_labels: Some(selector(agent)), match_expressions: None },
+            strategy: Some(DeploymentStrategy { type_: Some(strategy.into()), rolling_update: None }),
+            template: recipe.template(),
+            ..DeploymentSpec::default()
+        }),
+        status: None,
+    }
+}
+
+fn main(agent: &Agent, settings: &Settings) -> Main {
+    let port = agent.spec.port;
+    let name = agent.name_any();
+    let kept = agent.spec.persistence.clone().unwrap_or_default();
+    let mut env = Vec::new();
+    let (mut volumes, mut mounts) = (Vec::new(), Vec::new());
+    if kept.sessions.is_some() {
+        let value = Some(format!("{SESSIONS}/opencode.db"));
+        env.push(EnvVar { name: "OPENCODE_DB".into(), value, value_from: None });
+        let source = PersistentVolumeClaimVolumeSource { claim_name: names::sessions_claim(&name), read_only: None };
+        volumes.push(Volume {
+            name: "session-data".into(),
+            persistent_volume_claim: Some(source),
+            ..Volume::default()
+        });
+        mounts.push(VolumeMount { name: "session-data".into(), mount_path: SESSIONS.into(), ..VolumeMount::default() });
+    }
+    let script = format!(
+        "ln -sf /tools/opencode /usr/local/bin/opencode 2>/dev/null\nexec /tools/opencode serve --port {port} --hostname 0.0.0.0"
+    );
+    let status = |period, failures, delay| Probe {
+        http_get: Some(HTTPGetAction {
+            path: Some("/session/status".into()),
+            port: IntOrString::Int(port),
+            ..Default::default()
+        }),
+        period_seconds: Some(period),
+        failure_threshold: Some(failures),
+        initial_delay_seconds: delay,
+        // A request that arrives while the server starts can hang for good.
+        timeout_seconds: Some(5),
+        ..Probe::default()
+    };
+    let alive = Probe {
+        tcp_socket: Some(TCPSocketAction { port: IntOrString::Int(port), host: None }),
+        period_seconds: Some(30),
+        failure_threshold: Some(3),
+        timeout_seconds: Some(5),
+        ..Probe::default()
+    };
+    Main {
+        name: "opencode-server",
+        image: settings.images.executor.clone(),
+        command: vec!["sh".into(), "-c".into(), script],
+        env,
+        ports: ports(agent, settings),
+        startup: Some(status(2, 60, Some(1))),
+        liveness: Some(alive),
+        readiness: Some(status(10, 3, None)),
+        restart_policy: "Always",
+        workspace_claim: kept.workspace.is_some().then(|| names::workspace_claim(&name)),
+        volumes,
+        mounts,
+        ..Main::default()
+    }
+}
+
+fn ports(agent: &Agent, settings: &Settings) -> Vec<ContainerPort> {
+    let own = ContainerPort {
+        name: Some("http".into()),
+        container_port: agent.spec.port,
+        protocol: Some("TCP".into()),
+        ..ContainerPort::default()
+    };
+    let more = settings.extra_ports.iter().map(|port| ContainerPort {
+        name: Some(port.name.clone()),
+        container_port: port.port,
+        protocol: Some(protocol(port.protocol).into()),
+        ..ContainerPort::default()
+    });
+    std::iter::once(own).chain(more).collect()
+}
+
+fn protocol(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Tcp => "TCP",
+        Protocol::Udp => "UDP",
+    }
+}
+
+fn service(agent: &Agent, settings: &Settings) -> Service {
+    let ports = ports(agent, settings).into_iter().map(|port| ServicePort {
+        name: port.name,
+        port: port.container_port,
+        target_port: Some(IntOrString::Int(port.container_port)),
+        protocol: port.protocol,
+        ..ServicePort::default()
+    });
+    Service {
+        metadata: owned(agent, agent.name_any(), labels(agent)),
+        spec: Some(ServiceSpec {
+            type_: Some("ClusterIP".into()),
+            selector: Some(selector(agent)),
+            ports: Some(ports.collect()),
+            ..ServiceSpec::default()
+        }),
+        status: None,
+    }
+}
+
+fn claims(agent: &Agent) -> Vec<PersistentVolumeClaim> {
+    let kept = agent.spec.persistence.clone().unwrap_or_default();
+    let name = agent.name_any();
+    let wanted = [(names::sessions_claim(&name), kept.sessions), (names::workspace_claim(&name), kept.workspace)];
+    wanted.into_iter().filter_map(|(name, volume)| Some(claim(agent, name, &volume?))).collect()
+}
+
+fn claim(agent: &Agent, name: String, volume: &VolumePersistence) -> PersistentVolumeClaim {
+    let requests = BTreeMap::from([("storage".to_owned(), Quantity(volume.size.clone()))]);
+    PersistentVolumeClaim {
+        metadata: owned(agent, name, labels(agent)),
+        spec: Some(PersistentVolumeClaimSpec {
+            access_modes: Some(vec!["ReadWriteOnce".into()]),
+            storage_class_name: volume.storage_class_name.clone(),
+            resources: Some(VolumeResourceRequirements { requests: Some(requests), limits: None }),
+            ..PersistentVolumeClaimSpec::default()
+        }),
+        status: None,
+    }
+}
+
+/// A digest of everything the server reads at its start, so that a change of it makes a new Pod.
+fn digest(contexts: &Contexts) -> String {
+    let mut hash = Sha256::new();
+    for (key, value) in contexts.data() {
+        for part in [key, value] {
+            hash.update(part.as_bytes());
+            hash.update([0]);
+        }
+    }
+    hash.finalize().iter().take(8).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+}

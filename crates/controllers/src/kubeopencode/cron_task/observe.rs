@@ -1,0 +1,86 @@
+//! What a decision about a CronTask depends on.
+
+use std::sync::Arc;
+
+use api::kubeopencode::{CronTask, Task, TaskPhase, names};
+use engine::{Controller, Decision, Error, Failure, Key, View, Watches};
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+use crate::kubeopencode::owner::belongs_to;
+
+/// Creates Tasks on schedules.
+pub struct CronTaskController;
+
+/// What a decision about a CronTask depends on.
+#[derive(Clone, Debug)]
+pub enum Observed {
+    /// The CronTask is there.
+    CronTask(Box<Present>),
+    /// It is gone, and these Tasks still wait to be let go.
+    Orphans(Vec<Arc<Task>>),
+}
+
+/// A CronTask and its Tasks.
+#[derive(Clone, Debug)]
+pub struct Present {
+    /// The CronTask.
+    pub cron: Arc<CronTask>,
+    /// Its Tasks.
+    pub children: Vec<Arc<Task>>,
+    /// The Task that it is about to create, when it exists: asked of the API server itself.
+    pub pending: Option<Arc<Task>>,
+}
+
+impl Controller for CronTaskController {
+    const NAME: &'static str = "kubeopencode-crontask";
+    type Observed = Observed;
+
+    fn watches(&self) -> Watches {
+        Watches::of::<CronTask>().changes::<Task>(|change, _| {
+            let seen = |task: &Option<Arc<Task>>| task.as_ref().map(|task| concern(task));
+            if seen(&change.before) == seen(&change.after) {
+                return Vec::new();
+            }
+            let tasks = change.before.iter().chain(&change.after);
+            tasks
+                .filter_map(|task| Some(Key::new(task.namespace()?, task.labels().get(names::CRON_TASK_LABEL)?)))
+                .collect()
+        })
+    }
+
+    async fn observe(&self, key: &Key, view: &View) -> Result<Option<Observed>, Error> {
+        let labelled = |task: &Arc<Task>| task.labels().get(names::CRON_TASK_LABEL) == Some(&key.name);
+        let tasks: Vec<Arc<Task>> = view.list::<Task>(&key.namespace).into_iter().filter(labelled).collect();
+        let Some(cron) = view.get::<CronTask>(key).await? else {
+            let tracked: Vec<Arc<Task>> = tasks.into_iter().filter(|task| is_tracked(task)).collect();
+            return Ok((!tracked.is_empty()).then_some(Observed::Orphans(tracked)));
+        };
+        let uid = cron.uid().unwrap_or_default();
+        let children: Vec<Arc<Task>> = tasks.into_iter().filter(|task| belongs_to(&**task, &uid)).collect();
+        let pending = match cron.status.as_ref().and_then(|status| status.pending_task.clone()) {
+            None => None,
+            Some(name) => view.get::<Task>(&Key::new(&key.namespace, name)).await?,
+        };
+        Ok(Some(Observed::CronTask(Box::new(Present { cron, children, pending }))))
+    }
+
+    fn decide(&self, observed: &Observed, now: Timestamp) -> Decision {
+        super::decide(observed, now)
+    }
+
+    fn refused(&self, observed: &Observed, failure: &Failure, now: Timestamp) -> Decision {
+        super::decide::refused(observed, failure, now)
+    }
+}
+
+/// What about a Task concerns its schedule.
+fn concern(task: &Task) -> (Option<String>, Option<TaskPhase>, bool, bool) {
+    let phase = task.status.as_ref().and_then(|status| status.phase).filter(|phase| phase.is_final());
+    (task.uid(), phase, is_tracked(task), task.metadata.deletion_timestamp.is_some())
+}
+
+/// Whether the Task waits for us to record that it was created.
+pub(super) fn is_tracked(task: &Task) -> bool {
+    task.finalizers().iter().any(|finalizer| finalizer == names::TRACKING_FINALIZER)
+}

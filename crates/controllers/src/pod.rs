@@ -1,0 +1,14 @@
+//! The one builder of Pods and Deployments: whatever the dialect, contexts, credentials, certificates and proxies reach
+//! a container the same way, whether it belongs to a server or to a Task.
+
+mod build;
+mod container;
+mod context;
+mod environment;
+mod runtime_text;
+mod settings;
+mod volume;
+
+pub use build::{Main, Recipe};
+pub use context::{Contexts, File, Layer, Problem, config_maps_needed};
+pub use settings::{Invalid, Limits, Settings, System, Tools};

@@ -1,0 +1,6 @@
+//! Tests of decisions, with the objects as users write them.
+#![allow(clippy::unwrap_used, clippy::needless_pass_by_value, missing_docs, reason = "tests")]
+
+mod agents;
+mod support;
+mod tasks;
