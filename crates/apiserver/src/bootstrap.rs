@@ -17,7 +17,7 @@ use crate::user::User;
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 /// How long Events are kept.
 const EVENT_LIFETIME: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
-const SWEEP_PERIOD: Duration = Duration::from_secs(60);
+const SWEEP_PERIOD: Duration = Duration::from_mins(1);
 
 impl ApiServer {
     /// Prepares the store and starts background work. Idempotent over restarts.

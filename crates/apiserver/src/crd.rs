@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use machinery::meta::NameRule;
 use machinery::schema::Schema;
+use machinery::schema::rules::Compiled;
 use machinery::status::Cause;
+use machinery::table::Column;
 use serde_json::Value;
 
 use crate::hooks::Plain;
@@ -31,6 +33,19 @@ pub fn install(server: &ApiServer, definition: &Value, deleted: bool) {
     server.kinds().replace_custom(&group, &plural, rows);
 }
 
+/// The row of a resource that is defined but not in the table yet: a client that saw the definition
+/// in a watch can be faster than we are.
+pub fn catch_up(server: &ApiServer, group: &str, plural: &str) -> bool {
+    let key = store::Key::new(DEFINITIONS, "", format!("{plural}.{group}"));
+    let Some(entry) = server.store().get(&key) else { return false };
+    let definition = object::parse(&entry.value);
+    let established = conditions::is_true(&definition, "Established");
+    if established {
+        install(server, &definition, false);
+    }
+    established
+}
+
 /// Installs every definition in the store.
 pub fn install_all(server: &ApiServer) {
     let page = server.store().list(&store::Scope::all(DEFINITIONS), &store::Paging::default());
@@ -39,12 +54,14 @@ pub fn install_all(server: &ApiServer) {
     }
 }
 
-/// The schema of one version, or what is wrong with it.
-pub fn compile(version: &Value, path: &machinery::field::Path<'_>) -> Result<Schema, Vec<Cause>> {
+/// The schema and rules of one version, or what is wrong with them.
+pub fn compile(version: &Value, path: &machinery::field::Path<'_>) -> Result<(Schema, Compiled), Vec<Cause>> {
     let source = &version["schema"]["openAPIV3Schema"];
     let schema_path = path.child("schema");
     let here = schema_path.child("openAPIV3Schema");
-    Schema::from_json_schema_at(source, &here)
+    let schema = Schema::from_json_schema_at(source, &here)?;
+    let rules = Compiled::new_at(&schema, &here)?;
+    Ok((schema, rules))
 }
 
 fn rows(definition: &Value) -> Vec<Kind> {
@@ -59,7 +76,7 @@ fn row(definition: &Value, version: &Value) -> Option<Kind> {
     let name = text(&version["name"]);
     // Definitions are checked before they are stored, so this only fails for one that an older
     // release accepted; then the version is not served, and the log says why.
-    let schema = match compile(version, &machinery::field::Path::new("spec.versions")) {
+    let (schema, rules) = match compile(version, &machinery::field::Path::new("spec.versions")) {
         Ok(compiled) => compiled,
         Err(causes) => {
             tracing::error!(definition = object::name(definition), version = name, ?causes, "schema cannot be used");
@@ -89,8 +106,9 @@ fn row(definition: &Value, version: &Value) -> Option<Kind> {
             conversion,
         }),
         schema: Some(Arc::new(schema)),
+        rules: (!rules.is_empty()).then(|| Arc::new(rules)),
         name_rule: NameRule::DnsSubdomain,
-        printer: Printer::Code(&crate::kinds::columns::CUSTOM),
+        printer: Printer::Paths(Column::of_version(version)),
         selectable: list(&version["selectableFields"])
             .map(|field| text(&field["jsonPath"]).trim_start_matches('.').to_owned())
             .collect(),

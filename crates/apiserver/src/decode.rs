@@ -15,9 +15,6 @@ use serde_json::{Map, Number, Value};
 /// Kubernetes reads no more than this from a request.
 pub const LIMIT: usize = 3 * 1024 * 1024;
 
-/// How long a client may take to send a body.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// A body taken apart.
 #[derive(Debug)]
 pub struct Decoded {
@@ -28,9 +25,9 @@ pub struct Decoded {
 }
 
 /// Reads a whole body, within limits of size and time.
-pub async fn read(body: Body) -> Result<Bytes, Status> {
+pub async fn read(body: Body, patience: Duration) -> Result<Bytes, Status> {
     let collect = Limited::new(body, LIMIT).collect();
-    match tokio::time::timeout(PATIENCE, collect).await {
+    match tokio::time::timeout(patience, collect).await {
         Err(_) => Err(Status::new(408, "Timeout", "the request body did not arrive in time")),
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
@@ -81,10 +78,15 @@ pub fn yaml(body: &[u8]) -> Result<Decoded, Status> {
     let refuse = |error: &serde_saphyr::Error| {
         Status::bad_request(format!("error converting YAML to JSON: yaml: {}", error.to_string().trim_end()))
     };
-    match serde_saphyr::from_str::<Value>(text) {
+    // Only `true` and `false` are booleans: a name may well be `y` or `no`.
+    let strict = serde_saphyr::options! { strict_booleans: true };
+    match serde_saphyr::from_str_with_options::<Value>(text, strict) {
         Ok(value) => Ok(Decoded { value, duplicates: Vec::new() }),
         Err(first) => {
-            let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+            let options = serde_saphyr::options! {
+                strict_booleans: true,
+                duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+            };
             let value = serde_saphyr::from_str_with_options::<Value>(text, options).map_err(|_| refuse(&first))?;
             Ok(Decoded { value, duplicates: vec![first.to_string()] })
         }

@@ -75,7 +75,9 @@ fn groups(table: &Table) -> BTreeMap<String, Vec<String>> {
             versions.push(kind.version.clone());
         }
     }
-    groups.values_mut().for_each(|versions| versions.sort_by_key(|version| std::cmp::Reverse(priority(version))));
+    for versions in groups.values_mut() {
+        versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));
+    }
     groups
 }
 

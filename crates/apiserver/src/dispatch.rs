@@ -14,6 +14,7 @@ use crate::attributes::Attributes;
 use crate::call::Call;
 use crate::decode;
 use crate::kinds::Kind;
+use crate::metrics::Metrics;
 use crate::negotiate::Accept;
 use crate::object::Object;
 use crate::request::{RequestInfo, Target, Verb, unknown_path};
@@ -30,13 +31,13 @@ pub async fn serve(server: ApiServer, request: Request) -> Response {
     let (label, mut response) = match RequestInfo::parse(&parts.method, &parts.uri) {
         Ok(info) => {
             let known = info.target.as_ref().is_some_and(|target| server.kinds().table().serves(target));
-            let label = server.metrics().label(&parts.method, info.target.as_ref(), known);
+            let label = Metrics::label(&parts.method, info.target.as_ref(), known);
             let result = handle(&server, info, &parts, body).await;
             (label, result.unwrap_or_else(|status| respond::refuse(&status)))
         }
-        Err(status) => (server.metrics().label(&parts.method, None, false), respond::refuse(&status)),
+        Err(status) => (Metrics::label(&parts.method, None, false), respond::refuse(&status)),
     };
-    server.metrics().observe(label, response.status(), begun.elapsed());
+    server.metrics().observe(&label, response.status(), begun.elapsed());
     respond::stamp(response.headers_mut());
     if parts.method == Method::HEAD {
         *response.body_mut() = Body::empty();
@@ -96,8 +97,7 @@ async fn resource(
     parts: &Parts,
     body: Body,
 ) -> Result<Response, Status> {
-    let table = server.kinds().table();
-    let kind = table.of(&target).cloned().ok_or_else(unknown_path)?;
+    let kind = row(server, &target).ok_or_else(unknown_path)?;
     check_scope(&kind, &target)?;
     let verbs = match target.subresource.as_str() {
         "" => &kind.verbs,
@@ -125,10 +125,15 @@ async fn resource(
         return subresources::stream(call, parts).await;
     }
     let _permit = server.in_flight().try_acquire().map_err(|_| busy())?;
-    let body = decode::read(body).await?;
+    let body = decode::read(body, server.patience()).await?;
     let mut response = run(&mut call, &body).await?;
     respond::warn(response.headers_mut(), &call.warnings.lock());
     Ok(response)
+}
+
+fn row(server: &ApiServer, target: &Target) -> Option<Arc<Kind>> {
+    let find = || server.kinds().table().of(target).cloned();
+    find().or_else(|| crate::crd::catch_up(server, &target.group, &target.resource).then(find).flatten())
 }
 
 async fn run(call: &mut Call, body: &bytes::Bytes) -> Result<Response, Status> {

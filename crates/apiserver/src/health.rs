@@ -32,18 +32,16 @@ pub fn answer(server: &ApiServer, kind: &str, rest: &[&str], query: &Query) -> R
     if checks.is_empty() {
         return Err(unknown_path());
     }
-    let mut lines = String::new();
     let mut failed = false;
-    for (name, check) in checks {
-        match check(server) {
-            _ if excluded.contains(&name) => lines.push_str(&format!("[+]{name} excluded: ok\n")),
-            Ok(()) => lines.push_str(&format!("[+]{name} ok\n")),
-            Err(why) => {
-                failed = true;
-                lines.push_str(&format!("[-]{name} failed: {why}\n"));
-            }
+    let lines = checks.into_iter().map(|(name, check)| match check(server) {
+        _ if excluded.contains(&name) => format!("[+]{name} excluded: ok\n"),
+        Ok(()) => format!("[+]{name} ok\n"),
+        Err(why) => {
+            failed = true;
+            format!("[-]{name} failed: {why}\n")
         }
-    }
+    });
+    let lines: String = lines.collect();
     Ok(if failed {
         respond::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{lines}{kind} check failed\n"))
     } else if query.get("verbose").is_some() {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use machinery::meta::NameRule;
 use machinery::schema::Schema;
+use machinery::schema::rules::Compiled;
+use machinery::table::Column;
 use parking_lot::RwLock;
 use serde_json::Value;
 
@@ -47,6 +49,8 @@ pub struct Kind {
     pub storage: Option<Storage>,
     /// The description of the fields.
     pub schema: Option<Arc<Schema>>,
+    /// Compiled validation rules of a custom resource, when it has any.
+    pub rules: Option<Arc<Compiled>>,
     /// What names must look like.
     pub name_rule: NameRule,
     /// How `kubectl get` prints it.
@@ -95,6 +99,7 @@ pub struct Subresource {
 
 /// How a kind is written.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a row")]
 pub struct Writing {
     /// `status` is written through its subresource only.
     pub status: bool,
@@ -115,6 +120,8 @@ pub struct Writing {
 /// How `kubectl get` prints a kind.
 #[derive(Clone)]
 pub enum Printer {
+    /// JSONPath columns (custom resources).
+    Paths(Vec<Column>),
     /// Code for a built-in kind: column definitions and one row's cells.
     Code(&'static columns::Columns),
 }

@@ -70,7 +70,7 @@ fn histogram() -> Histogram {
 
 impl Metrics {
     /// Names a request. `known` says whether the target is served.
-    pub fn label(&self, method: &Method, target: Option<&Target>, known: bool) -> Label {
+    pub fn label(method: &Method, target: Option<&Target>, known: bool) -> Label {
         match target.filter(|_| known) {
             Some(target) => Label {
                 verb: target.verb.as_str().to_uppercase(),
@@ -88,9 +88,9 @@ impl Metrics {
     }
 
     /// Counts an answer.
-    pub fn observe(&self, label: Label, code: StatusCode, elapsed: Duration) {
+    pub fn observe(&self, label: &Label, code: StatusCode, elapsed: Duration) {
         let Label { verb, group, resource, subresource } = label.clone();
-        self.seconds.get_or_create(&label).observe(elapsed.as_secs_f64());
+        self.seconds.get_or_create(label).observe(elapsed.as_secs_f64());
         self.requests.get_or_create(&Answered { verb, group, resource, subresource, code: code.as_u16() }).inc();
     }
 

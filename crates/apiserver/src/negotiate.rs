@@ -82,13 +82,13 @@ impl Accept {
             Form::Table => {
                 let resource_version = object["metadata"]["resourceVersion"].clone();
                 let row = self.row(kind, &object);
-                self.table(kind, vec![row], json!({ "resourceVersion": resource_version }), headers)
+                self.table(kind, &[row], &json!({ "resourceVersion": resource_version }), headers)
             }
         }
     }
 
     /// A table around rows.
-    pub fn table(&self, kind: &Kind, rows: Vec<Value>, metadata: Value, headers: bool) -> Value {
+    pub fn table(&self, kind: &Kind, rows: &[Value], metadata: &Value, headers: bool) -> Value {
         let columns = if headers { definitions(&kind.printer) } else { Value::Null };
         json!({
             "kind": "Table",
@@ -104,6 +104,10 @@ impl Accept {
         let now = jiff::Timestamp::now();
         let cells = match &kind.printer {
             Printer::Code(columns) => (columns.cells)(object, now),
+            Printer::Paths(columns) => {
+                let name = object["metadata"]["name"].clone();
+                std::iter::once(name).chain(columns.iter().map(|column| column.cell(object, now))).collect()
+            }
         };
         match self.include {
             Include::None => json!({ "cells": cells, "object": null }),
@@ -135,6 +139,13 @@ fn definitions(printer: &Printer) -> Value {
                 })
             })
             .collect(),
+        Printer::Paths(columns) => {
+            let name = json!({
+                "name": "Name", "type": "string", "format": "name", "priority": 0,
+                "description": "Name of the object, unique in its namespace.",
+            });
+            std::iter::once(name).chain(columns.iter().map(machinery::table::Column::definition)).collect()
+        }
     }
 }
 
@@ -151,9 +162,7 @@ fn clause(clause: &str) -> Option<(Form, &'static str)> {
             Some(("as", value)) => form = Some(value),
             Some(("g", value)) => group = Some(value),
             Some(("v", value)) => version = Some(value),
-            Some(("q" | "stream" | "charset" | "profile", _)) => {}
-            // `pretty=1` inside Accept is an old spelling of the query parameter; others are unknown.
-            Some(("pretty", _)) | None => {}
+            Some(("q" | "stream" | "charset" | "profile" | "pretty", _)) | None => {}
             Some(_) => other = true,
         }
     }

@@ -125,11 +125,10 @@ fn target(method: &Method, group: &str, version: &str, rest: &[&str], query: &Qu
 
 fn verb(method: &Method, name: &str, query: &Query) -> Result<Verb, Status> {
     Ok(match (method, name.is_empty()) {
-        (&Method::GET | &Method::HEAD, true) if query.watch => Verb::Watch,
+        // Clients watch a collection with a field selector; `watch` on one object is the older
+        // spelling of the same wish.
+        (&Method::GET | &Method::HEAD, _) if query.watch => Verb::Watch,
         (&Method::GET | &Method::HEAD, true) => Verb::List,
-        // `kubectl get NAME --watch` asks for the collection with a field selector; `watch` on one
-        // object is the older spelling of the same wish.
-        (&Method::GET | &Method::HEAD, false) if query.watch => Verb::Watch,
         (&Method::GET | &Method::HEAD, false) => Verb::Get,
         (&Method::POST, _) => Verb::Create,
         (&Method::PUT, _) => Verb::Update,

@@ -1,8 +1,10 @@
 //! The server: what all requests share, and the tower services that answer them.
 
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -11,7 +13,7 @@ use axum::response::Response;
 use http::StatusCode;
 use machinery::status::Status;
 use store::Store;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, MutexGuard, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
@@ -38,6 +40,8 @@ pub struct Config {
     pub service_range: (Ipv4Addr, u8),
     /// How many requests may be under way at once (watches and streams not counted).
     pub in_flight: usize,
+    /// How long a client may take to send a body.
+    pub patience: Duration,
     /// The port clients reach the server on, told to Pods by the `kubernetes` Service.
     pub port: u16,
 }
@@ -45,9 +49,20 @@ pub struct Config {
 impl Config {
     /// The usual settings over a store.
     pub fn new(store: Store, access: Access) -> Self {
-        Self { store, access, pods: None, service_range: (Ipv4Addr::new(10, 96, 0, 0), 12), in_flight: 400, port: 6443 }
+        Self {
+            store,
+            access,
+            pods: None,
+            service_range: (Ipv4Addr::new(10, 96, 0, 0), 12),
+            in_flight: 400,
+            patience: Duration::from_mins(1),
+            port: 6443,
+        }
     }
 }
+
+/// How many objects can be waited for without waiting for each other.
+const TURNS: usize = 64;
 
 /// The embedded Kubernetes API. Clones are handles to one server.
 #[derive(Clone)]
@@ -64,6 +79,8 @@ struct Inner {
     documents: Documents,
     metrics: Metrics,
     in_flight: Semaphore,
+    turns: [Mutex<()>; TURNS],
+    patience: Duration,
     port: u16,
     closing: CancellationToken,
 }
@@ -81,6 +98,8 @@ impl ApiServer {
             documents: Documents::default(),
             metrics: Metrics::default(),
             in_flight: Semaphore::new(config.in_flight),
+            turns: std::array::from_fn(|_| Mutex::new(())),
+            patience: config.patience,
             port: config.port,
             closing: CancellationToken::new(),
         };
@@ -122,6 +141,18 @@ impl ApiServer {
 
     pub(crate) fn port(&self) -> u16 {
         self.inner.port
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        self.inner.patience
+    }
+
+    /// Waits for one's turn to write an object that others write at the same time.
+    pub(crate) async fn turn(&self, key: &store::Key) -> MutexGuard<'_, ()> {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        let index = usize::try_from(hasher.finish() % TURNS as u64).unwrap_or(0);
+        self.inner.turns[index].lock().await
     }
 
     pub(crate) fn in_flight(&self) -> &Semaphore {

@@ -115,7 +115,7 @@ async fn evict(call: &mut Call, body: &Bytes) -> Result<Response, Status> {
     Ok(respond::value(StatusCode::CREATED, &success(), call.accept.pretty))
 }
 
-/// POST of a TokenRequest.
+/// POST to ask for a token.
 fn token(call: &Call, body: &Bytes) -> Result<Response, Status> {
     let request = decode::object(&call.headers, body)?.value;
     let (namespace, name) = (&call.target.namespace, &call.target.name);

@@ -19,7 +19,7 @@ pub use fields::{admit, refuse_unknown};
 pub use managed::apply;
 
 /// How often a write that lost a race is tried again before the client hears of it.
-const ATTEMPTS: usize = 8;
+const ATTEMPTS: usize = 16;
 
 /// An object on its way into the store.
 pub struct Proposal {
@@ -79,6 +79,8 @@ pub async fn modify(
 ) -> Result<Object, Status> {
     let name = &call.target.name;
     for attempt in 1.. {
+        // Those who lost a race take turns, or a crowd would keep each other from ever getting through.
+        let _turn = if attempt > 1 { Some(call.server.turn(&call.key(name)?).await) } else { None };
         let entry = call.entry(name)?;
         let live = call.value(&entry);
         let mut proposal = make(&live)?;
@@ -131,6 +133,12 @@ fn validate(call: &Call, subresource: &str, old: Option<&Value>, object: &Value)
         let found = machinery::schema::validate(schema, object);
         refuse_types(call, object, &found)?;
         causes.extend(found);
+        if let Some(rules) = &kind.rules {
+            match machinery::schema::rules::blocked(&causes) {
+                Some(cause) => causes.push(cause),
+                None => causes.extend(rules.check(object, old)),
+            }
+        }
     }
     if causes.is_empty() {
         causes.extend(kind.hooks.validate(object, old, subresource));

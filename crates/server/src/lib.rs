@@ -17,7 +17,6 @@ mod audit;
 mod auth;
 mod caller;
 mod error;
-mod events;
 mod kinds;
 mod logs;
 mod openapi;

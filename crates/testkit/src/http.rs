@@ -83,8 +83,8 @@ impl Plane {
     }
 
     /// PATCH with a type: `merge-patch+json`, `json-patch+json`, `strategic-merge-patch+json`, `apply-patch+yaml`.
-    pub async fn patch(&self, path: &str, kind: &str, patch: &Value) -> Answer {
+    pub async fn patch(&self, path: &str, kind: &str, change: &Value) -> Answer {
         let content_type = format!("application/{kind}");
-        self.request("PATCH", path, &[("content-type", content_type.as_str())], patch.to_string()).await
+        self.request("PATCH", path, &[("content-type", content_type.as_str())], change.to_string()).await
     }
 }

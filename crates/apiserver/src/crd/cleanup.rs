@@ -2,6 +2,7 @@
 //! names become free are accepted.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -31,8 +32,7 @@ pub async fn follow(server: ApiServer) {
         loop {
             let waiting = tend(&server).await;
             // Objects held by finalizers go when their owners let them; nothing tells us but a look.
-            let again =
-                if waiting { std::time::Duration::from_millis(200) } else { std::time::Duration::from_secs(3600) };
+            let again = if waiting { Duration::from_millis(200) } else { Duration::from_hours(1) };
             tokio::select! {
                 events = watch.next() => if events.is_err() { break },
                 () = tokio::time::sleep(again) => {}

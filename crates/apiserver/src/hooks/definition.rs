@@ -146,6 +146,7 @@ fn versions(definition: &Value) -> Vec<Cause> {
             continue;
         }
         causes.extend(crd::compile(version, &here).err().into_iter().flatten());
+        causes.extend(columns(version, &here));
     }
     let conversion = path.child("conversion");
     match spec["conversion"]["strategy"].as_str() {
@@ -164,6 +165,25 @@ fn versions(definition: &Value) -> Vec<Cause> {
         let detail = "must be false in order to use apiextensions.k8s.io/v1; use \
                       x-kubernetes-preserve-unknown-fields in the schema";
         causes.push(field::invalid(&path.child("preserveUnknownFields"), &json!(true), detail));
+    }
+    causes
+}
+
+fn columns(version: &Value, path: &Path<'_>) -> Vec<Cause> {
+    let list = path.child("additionalPrinterColumns");
+    let all = version["additionalPrinterColumns"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut causes = Vec::new();
+    for (index, column) in all.iter().enumerate() {
+        let here = list.index(index);
+        for part in ["name", "type", "jsonPath"] {
+            if column[part].as_str().unwrap_or_default().is_empty() {
+                causes.push(field::required(&here.child(part), ""));
+            }
+        }
+        let json_path = column["jsonPath"].as_str().unwrap_or_default();
+        if let Err(error) = machinery::jsonpath::Path::parse(json_path) {
+            causes.push(field::invalid_text(&here.child("jsonPath"), json_path, &error.to_string()));
+        }
     }
     causes
 }

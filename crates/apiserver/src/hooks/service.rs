@@ -41,9 +41,9 @@ impl Hooks for Service {
         let spec = &change.object["spec"];
         if !has_address(change.object) {
             if let Some(spec) = change.object["spec"].as_object_mut() {
-                ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"].iter().for_each(|name| {
-                    spec.remove(*name);
-                });
+                for name in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+                    spec.remove(name);
+                }
             }
             return Ok(());
         }

@@ -232,6 +232,7 @@ fn row(group: &str, version: &str, kind: &str, plural: &str) -> Row {
             conversion: Conversion::Same,
         }),
         schema: machinery::builtin::schema(&api_version, kind),
+        rules: None,
         name_rule: NameRule::DnsSubdomain,
         printer: Printer::Code(&columns::PLAIN),
         selectable: Vec::new(),

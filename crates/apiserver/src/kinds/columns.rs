@@ -30,10 +30,6 @@ pub static PLAIN: Columns = Columns {
     cells: |object, _| vec![name(object), metadata(object, "creationTimestamp")],
 };
 
-/// Custom resources.
-pub static CUSTOM: Columns =
-    Columns { definitions: &[NAME, AGE], cells: |object, now| vec![name(object), age(object, now)] };
-
 pub use pod::PODS;
 pub use rbac::{BINDINGS, ROLES};
 pub use workload::{DEPLOYMENTS, REPLICA_SETS};
@@ -302,8 +298,7 @@ fn age(object: &Value, now: Timestamp) -> Value {
 
 /// How long ago a time was, as a person says it.
 fn since(time: &Value, now: Timestamp) -> Value {
-    let Some(time) = time.as_str().and_then(|text| text.parse::<Timestamp>().ok()) else { return json!("<unknown>") };
-    json!(human_duration(now.as_second() - time.as_second()))
+    machinery::table::age(Some(time), now).into()
 }
 
 fn text(value: &Value) -> String {
@@ -326,25 +321,4 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 fn labels(value: &Value) -> String {
     let pairs = value.as_object().into_iter().flatten();
     pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect::<Vec<_>>().join(",")
-}
-
-/// A length of time as `kubectl get` prints it: two units at most, coarser as it grows.
-fn human_duration(seconds: i64) -> String {
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
-    let pair = |whole: i64, unit: &str, part: i64, smaller: &str| {
-        if part == 0 { format!("{whole}{unit}") } else { format!("{whole}{unit}{part}{smaller}") }
-    };
-    match seconds {
-        ..-1 => "<invalid>".to_owned(),
-        -1 => "0s".to_owned(),
-        0..120 => format!("{seconds}s"),
-        120..600 => pair(minutes, "m", seconds % 60, "s"),
-        600..10_800 => format!("{minutes}m"),
-        10_800..28_800 => pair(hours, "h", minutes % 60, "m"),
-        28_800..172_800 => format!("{hours}h"),
-        172_800..691_200 => pair(days, "d", hours % 24, "h"),
-        691_200..63_072_000 => format!("{days}d"),
-        63_072_000..252_288_000 => pair(days / 365, "y", days % 365, "d"),
-        _ => format!("{}y", days / 365),
-    }
 }

@@ -17,6 +17,9 @@ const SHARED: [&str; 4] = [
     "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
 ];
 
+/// Any patch.
+const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
+
 /// Every schema the rows need.
 pub fn of(kinds: &[&Arc<Kind>]) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
@@ -33,6 +36,7 @@ pub fn of(kinds: &[&Arc<Kind>]) -> BTreeMap<String, Value> {
     for name in SHARED {
         add(name, &mut found);
     }
+    found.insert(PATCH.into(), json!({ "type": "object", "description": "A patch; its media type says which kind." }));
     found
 }
 

@@ -7,6 +7,7 @@ use super::decode;
 /// The query string of a request. Unknown parameters are ignored, as clients expect; known ones
 /// with a bad value are refused.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent parameters")]
 pub struct Query {
     /// `watch`
     pub watch: bool,

@@ -1,4 +1,4 @@
-//! Streams into a Pod: logs over plain HTTP, the rest over WebSockets.
+//! Streams into a Pod: logs over plain HTTP, the rest over `WebSockets`.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ mod forward;
 
 /// GET of `/log`.
 pub async fn log(call: &Call) -> Result<Response, Status> {
-    let (pods, pod) = pod(call)?;
+    let (node, pod) = pod(call)?;
     let query = &call.query;
     let container = container(&pod, query.get("container").unwrap_or_default())?;
     let since = match (query.number("sinceSeconds")?, query.get("sinceTime")) {
@@ -43,17 +43,17 @@ pub async fn log(call: &Call) -> Result<Response, Status> {
         previous: query.flag("previous")?.unwrap_or(false),
         limit_bytes: query.number("limitBytes")?,
     };
-    let lines = pods.logs(&pod, options).await?;
+    let lines = node.logs(&pod, options).await?;
     let lines = futures::StreamExt::take_until(lines, call.server.closing().cancelled_owned());
     Ok(respond::text(StatusCode::OK, Body::from_stream(lines)))
 }
 
 /// `/exec` and `/attach`.
-pub async fn exec(call: Call, parts: &Parts) -> Result<Response, Status> {
-    let (pods, pod) = pod(&call)?;
+pub async fn exec(call: Call, request: &Parts) -> Result<Response, Status> {
+    let (node, pod) = pod(&call)?;
     let query = &call.query;
     let flag = |name: &str| query.flag(name).map(|value| value.unwrap_or(false));
-    let request = ExecRequest {
+    let command = ExecRequest {
         container: container(&pod, query.get("container").unwrap_or_default())?,
         command: query.all("command").map(str::to_owned).collect(),
         stdin: flag("stdin")?,
@@ -61,31 +61,31 @@ pub async fn exec(call: Call, parts: &Parts) -> Result<Response, Status> {
         stderr: flag("stderr")?,
         tty: flag("tty")?,
     };
-    if !(request.stdin || request.stdout || request.stderr) {
+    if !(command.stdin || command.stdout || command.stderr) {
         return Err(Status::bad_request("you must specify at least 1 of stdin, stdout, stderr"));
     }
-    let upgrade = channels::accept(parts).await?;
+    let upgrade = channels::accept(request).await?;
     let session = if call.target.subresource == "attach" {
-        pods.attach(&pod, request).await?
+        node.attach(&pod, command).await?
     } else {
-        if request.command.is_empty() {
+        if command.command.is_empty() {
             return Err(Status::bad_request("you must specify the command to run"));
         }
-        pods.exec(&pod, request).await?
+        node.exec(&pod, command).await?
     };
     let closing = call.server.closing();
     Ok(upgrade.on_upgrade(move |socket| channels::run(socket, session, closing)))
 }
 
 /// `/portforward`.
-pub async fn port_forward(call: Call, parts: &Parts) -> Result<Response, Status> {
-    let (pods, pod) = pod(&call)?;
+pub async fn port_forward(call: Call, request: &Parts) -> Result<Response, Status> {
+    let (node, pod) = pod(&call)?;
     let ports = call.query.all("ports").flat_map(|list| list.split(','));
     let ports = ports
         .map(|port| port.parse::<u16>().ok().filter(|port| *port > 0))
         .collect::<Option<Vec<u16>>>()
         .ok_or_else(|| Status::bad_request("ports must be numbers between 1 and 65535"))?;
-    forward::serve(parts, pods, pod, ports, call.server.closing()).await
+    forward::serve(request, node, pod, ports, call.server.closing()).await
 }
 
 /// The Pod and who runs it.

@@ -48,7 +48,7 @@ pub fn find(call: &Call) -> Result<Found, Status> {
     let (at, after) = moment(call)?;
     let limit = call.query.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
     if selection.everything() {
-        let page = page(call, Paging { limit, after, at })?;
+        let page = page(call, &Paging { limit, after, at })?;
         let remaining = (page.remaining > 0).then_some(page.remaining);
         let next = remaining.and_then(|_| continuation(&page));
         return Ok(Found { revision: page.revision, entries: page.entries, next, remaining });
@@ -62,11 +62,11 @@ fn select(
     selection: &Selection,
     limit: Option<usize>,
     mut at: Option<Revision>,
-    mut after: Option<(String, String)>,
+    mut after: After,
 ) -> Result<Found, Status> {
     let mut entries: Vec<Arc<Entry>> = Vec::new();
     loop {
-        let page = page(call, Paging { limit: limit.map(|limit| limit.max(500)), after: after.clone(), at })?;
+        let page = page(call, &Paging { limit: limit.map(|limit| limit.max(500)), after: after.clone(), at })?;
         at = Some(page.revision);
         let full = limit.unwrap_or(usize::MAX);
         let last = page.entries.last().cloned();
@@ -87,9 +87,9 @@ fn select(
     }
 }
 
-fn page(call: &Call, paging: Paging) -> Result<Page, Status> {
+fn page(call: &Call, paging: &Paging) -> Result<Page, Status> {
     let continued = paging.after.is_some();
-    call.server.store().list(&call.scope()?, &paging).map_err(|error| match error {
+    call.server.store().list(&call.scope()?, paging).map_err(|error| match error {
         ReadError::Expired { .. } if continued => Status::expired(
             "The provided continue parameter is too old to display a consistent list result. You can start a new list \
              without the continue parameter.",
@@ -107,8 +107,11 @@ fn from(entry: &Entry, revision: Revision) -> Continuation {
     Continuation { revision: revision.0, namespace: entry.key.namespace.clone(), name: entry.key.name.clone() }
 }
 
+/// Namespace and name of the last object of the page before.
+type After = Option<(String, String)>;
+
 /// The moment a list is about: now, the revision asked for exactly, or that of the first page.
-fn moment(call: &Call) -> Result<(Option<Revision>, Option<(String, String)>), Status> {
+fn moment(call: &Call) -> Result<(Option<Revision>, After), Status> {
     let query = &call.query;
     if !query.continuation.is_empty() {
         if !query.resource_version.is_empty() && query.resource_version != "0" {
@@ -196,8 +199,8 @@ pub fn answer(call: &Call, found: &Found) -> Response {
     let values = found.entries.iter().map(|entry| call.value(entry));
     let value = match accept.form {
         Form::Table => {
-            let rows = values.map(|value| accept.row(&call.kind, &value)).collect();
-            accept.table(&call.kind, rows, metadata, true)
+            let rows: Vec<Value> = values.map(|value| accept.row(&call.kind, &value)).collect();
+            accept.table(&call.kind, &rows, &metadata, true)
         }
         Form::Metadata => json!({
             "kind": "PartialObjectMetadataList",

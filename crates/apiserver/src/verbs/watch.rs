@@ -24,7 +24,7 @@ use crate::selection::Selection;
 use super::list::{parse_revision, too_old};
 
 /// How often a client that asked for bookmarks gets one.
-const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 /// How long a watch lives when the client does not say: at least this, at most twice.
 const LIFETIME_SECONDS: u64 = 1800;
 /// How many of the initial objects go into one chunk.
@@ -205,7 +205,7 @@ impl Following {
         let now = self.wants(&event.entry);
         let before = event.previous.as_deref().is_some_and(|previous| self.wants(previous));
         match (event.kind, before, now) {
-            (EventKind::Deleted, false, false) | (_, false, false) => {}
+            (_, false, false) => {}
             (EventKind::Deleted, ..) => self.event(out, "DELETED", &event.entry),
             (_, false, true) => self.event(out, "ADDED", &event.entry),
             (_, true, true) => self.event(out, "MODIFIED", &event.entry),
@@ -248,7 +248,7 @@ impl Following {
         let object = match accept.form {
             Form::Object => json!({ "kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata }),
             Form::Metadata => accept.partial(&json!({ "metadata": metadata })),
-            Form::Table => accept.table(kind, Vec::new(), metadata, false),
+            Form::Table => accept.table(kind, &[], &metadata, false),
         };
         frame(out, "BOOKMARK", object.to_string().as_bytes());
     }

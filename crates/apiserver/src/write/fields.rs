@@ -107,7 +107,17 @@ fn check_type(kind: &Kind, value: &mut Value) -> Result<(), Status> {
             fields.insert("metadata".into(), json!({}));
             Ok(())
         }
-        Some(Value::Object(_)) => Ok(()),
+        // Names decide where the object goes, long before the schema looks at it.
+        Some(Value::Object(metadata)) => {
+            let names = ["name", "generateName", "namespace", "uid", "resourceVersion"];
+            match names
+                .iter()
+                .find(|name| metadata.get(**name).is_some_and(|value| !value.is_null() && !value.is_string()))
+            {
+                Some(name) => Err(cannot_be_handled(kind, &format!("metadata.{name} must be a string"))),
+                None => Ok(()),
+            }
+        }
         Some(_) => Err(cannot_be_handled(kind, "metadata must be an object")),
     }
 }

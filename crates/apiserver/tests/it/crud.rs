@@ -116,11 +116,11 @@ async fn status_and_specification_do_not_touch_each_other() {
     assert_eq!(created.json()["status"]["phase"], "Pending");
     assert_eq!(created.json()["metadata"]["generation"], 1);
     let path = format!("{pods}/p");
-    let patch = json!({ "status": { "phase": "Running" }, "metadata": { "labels": { "a": "b" } } });
-    let spec = plane.patch(&path, "merge-patch+json", &patch).await.json();
+    let change = json!({ "status": { "phase": "Running" }, "metadata": { "labels": { "a": "b" } } });
+    let spec = plane.patch(&path, "merge-patch+json", &change).await.json();
     assert_eq!((&spec["status"]["phase"], &spec["metadata"]["labels"]["a"]), (&json!("Pending"), &json!("b")));
-    let patch = json!({ "status": { "phase": "Running" }, "spec": { "nodeName": "elsewhere" } });
-    let status = plane.patch(&format!("{path}/status"), "merge-patch+json", &patch).await.json();
+    let change = json!({ "status": { "phase": "Running" }, "spec": { "nodeName": "elsewhere" } });
+    let status = plane.patch(&format!("{path}/status"), "merge-patch+json", &change).await.json();
     assert_eq!((&status["status"]["phase"], &status["spec"]["nodeName"]), (&json!("Running"), &json!(null)));
     assert_eq!(status["metadata"]["generation"], 1);
 }

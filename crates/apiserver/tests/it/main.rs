@@ -4,4 +4,14 @@
 extern crate orrery_apiserver as apiserver;
 
 mod access;
+mod apply;
+mod bad_input;
+mod clients;
 mod crud;
+mod custom;
+mod deleting;
+mod discovery;
+mod listing;
+mod shapes;
+mod support;
+mod watching;

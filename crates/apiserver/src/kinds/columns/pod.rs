@@ -45,21 +45,20 @@ fn reason(pod: &Value) -> String {
     let status = &pod["status"];
     let own = text(&status["reason"]);
     let mut reason = if own.is_empty() { text(&status["phase"]) } else { own };
-    match initializing(pod) {
-        Some(init) => reason = init,
-        None => {
-            let mut running = false;
-            for container in status["containerStatuses"].as_array().into_iter().flatten().rev() {
-                match stopped(&container["state"]) {
-                    Some(word) => reason = word,
-                    None => running |= is_ready(container),
-                }
+    if let Some(init) = initializing(pod) {
+        reason = init;
+    } else {
+        let mut running = false;
+        for container in status["containerStatuses"].as_array().into_iter().flatten().rev() {
+            match stopped(&container["state"]) {
+                Some(word) => reason = word,
+                None => running |= is_ready(container),
             }
-            // One container is done, another still serves: the Pod runs.
-            if reason == "Completed" && running {
-                let ready = list(&status["conditions"]).any(|one| one["type"] == "Ready" && one["status"] == "True");
-                reason = if ready { "Running".into() } else { "NotReady".into() };
-            }
+        }
+        // One container is done, another still serves: the Pod runs.
+        if reason == "Completed" && running {
+            let ready = list(&status["conditions"]).any(|one| one["type"] == "Ready" && one["status"] == "True");
+            reason = if ready { "Running".into() } else { "NotReady".into() };
         }
     }
     if object::is_deleting(pod) {
@@ -102,7 +101,7 @@ fn restarts(pod: &Value, now: Timestamp) -> String {
     let last = states().filter_map(|state| state["lastState"]["terminated"]["finishedAt"].as_str()).max();
     match last.and_then(|time| time.parse::<Timestamp>().ok()) {
         Some(last) if count > 0 => {
-            format!("{count} ({} ago)", super::human_duration(now.as_second() - last.as_second()))
+            format!("{count} ({} ago)", machinery::table::human_duration(now.as_second() - last.as_second()))
         }
         _ => count.to_string(),
     }

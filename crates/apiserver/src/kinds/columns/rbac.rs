@@ -11,7 +11,7 @@ pub static ROLES: Columns = Columns {
     cells: |object, _| vec![name(object), metadata(object, "creationTimestamp")],
 };
 
-/// RoleBindings and ClusterRoleBindings.
+/// Bindings of either scope.
 pub static BINDINGS: Columns = Columns {
     definitions: &[
         NAME,

@@ -22,8 +22,8 @@ type Sink = SplitSink<WebSocket, Message>;
 
 /// Connects the ports and carries their bytes.
 pub async fn serve(
-    parts: &Parts,
-    pods: Arc<dyn PodAccess>,
+    request: &Parts,
+    node: Arc<dyn PodAccess>,
     pod: Value,
     ports: Vec<u16>,
     closing: CancellationToken,
@@ -31,18 +31,18 @@ pub async fn serve(
     if ports.is_empty() || ports.len() > 100 {
         return Err(Status::bad_request("query parameter \"ports\" is required, with at most 100 ports"));
     }
-    let upgrade = super::channels::accept(parts).await?;
+    let upgrade = super::channels::accept(request).await?;
     Ok(upgrade.on_upgrade(move |socket| async move {
         // Tasks end with the set when the client goes or the server closes.
         let mut tasks = JoinSet::new();
         tokio::select! {
-            () = run(socket, pods, pod, ports, &mut tasks) => {}
+            () = run(socket, node, pod, ports, &mut tasks) => {}
             () = closing.cancelled() => {}
         }
     }))
 }
 
-async fn run(socket: WebSocket, pods: Arc<dyn PodAccess>, pod: Value, ports: Vec<u16>, tasks: &mut JoinSet<()>) {
+async fn run(socket: WebSocket, node: Arc<dyn PodAccess>, pod: Value, ports: Vec<u16>, tasks: &mut JoinSet<()>) {
     let (mut sink, mut messages) = socket.split();
     let (frames, mut outgoing) = mpsc::channel::<Message>(64);
     let mut writers: Vec<Option<WriteHalf<Connection>>> = Vec::new();
@@ -53,7 +53,7 @@ async fn run(socket: WebSocket, pods: Arc<dyn PodAccess>, pod: Value, ports: Vec
                 return;
             }
         }
-        match pods.port_forward(&pod, *port).await {
+        match node.port_forward(&pod, *port).await {
             Ok(connection) => {
                 let (reader, writer) = tokio::io::split(connection);
                 tasks.spawn(copy(reader, data, frames.clone()));
