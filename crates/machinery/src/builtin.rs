@@ -14,12 +14,18 @@
 //! `int-or-string`, `object`, `any`, `fields`, `[T]`, `{T}` or the name of a type. Attributes are `zero` (written
 //! even when empty), `="default"`, `enum=A,B`, `list=…`, `atomic` and `patch=…`.
 
+mod defaults;
+mod normalize;
+
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, RwLock};
 
 use serde_json::{Value, json};
 
 use crate::schema::{Additional, ListType, PatchStrategy, Schema, Type};
+
+pub use defaults::default;
+pub use normalize::{decode, normalize};
 
 const TABLE: &str = include_str!("builtin/types.txt");
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";

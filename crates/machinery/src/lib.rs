@@ -12,6 +12,7 @@
 
 pub mod apply;
 pub mod builtin;
+pub mod crd;
 pub mod field;
 pub mod jsonpath;
 pub mod meta;

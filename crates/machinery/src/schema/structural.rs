@@ -312,7 +312,7 @@ impl Openapi<'_> {
 
     fn keywords(self, schema: &Value, path: &Path<'_>, causes: &mut Vec<Cause>) {
         let value_type = text(schema, "type");
-        let known = ["array", "boolean", "integer", "null", "number", "object", "string"];
+        let known = ["array", "boolean", "integer", "number", "object", "string"];
         if !value_type.is_empty() && !known.contains(&value_type) {
             causes.push(field::not_supported(&path.child("type"), &value_type.into(), &known));
         }
