@@ -12,9 +12,28 @@ const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string
 const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 /// Keywords that keep their meaning when status is split off the schema.
 const ROOT_KEYWORDS: [&str; 22] = [
-    "description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "maxLength",
-    "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required", "items", "properties",
-    "externalDocs", "example", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations",
+    "description",
+    "type",
+    "format",
+    "title",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "multipleOf",
+    "required",
+    "items",
+    "properties",
+    "externalDocs",
+    "example",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
 ];
 /// Most selectable fields of one version.
 const MAX_SELECTABLE: usize = 8;
@@ -31,7 +50,9 @@ pub struct Version {
 /// Fills in what follows from the rest: singular, list kind, conversion and, at first, the stored version.
 pub fn default(definition: &mut Value) {
     let kind = text(&definition["spec"]["names"]["kind"]).to_owned();
-    if let Some(names) = definition.get_mut("spec").and_then(|spec| spec.get_mut("names")).and_then(Value::as_object_mut) {
+    if let Some(names) =
+        definition.get_mut("spec").and_then(|spec| spec.get_mut("names")).and_then(Value::as_object_mut)
+    {
         if names.get("singular").is_none_or(|given| text(given).is_empty()) {
             names.insert("singular".into(), kind.to_lowercase().into());
         }
@@ -49,7 +70,9 @@ pub fn default(definition: &mut Value) {
     }
     let stored = definition["status"]["storedVersions"].as_array().is_some_and(|stored| !stored.is_empty());
     if !stored {
-        let storage = list(&definition["spec"]["versions"]).find(|version| version["storage"] == true).map(|version| version["name"].clone());
+        let storage = list(&definition["spec"]["versions"])
+            .find(|version| version["storage"] == true)
+            .map(|version| version["name"].clone());
         if let (Some(storage), Some(object)) = (storage, definition.as_object_mut()) {
             let status = object.entry("status").or_insert_with(|| json!({}));
             if let Some(status) = status.as_object_mut() {
@@ -75,7 +98,8 @@ pub fn validate(definition: &Value, old: Option<&Value>) -> Vec<Cause> {
     causes.extend(stored_versions(definition));
     causes.extend(approval(definition));
     if spec["preserveUnknownFields"] == true && old.is_none_or(|old| old["spec"]["preserveUnknownFields"] != true) {
-        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        let detail =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         causes.push(field::invalid(&Path::new("spec.preserveUnknownFields"), &Value::Bool(true), detail));
     }
     causes
@@ -146,7 +170,11 @@ fn check_versions(spec: &Value, versions: &[&Value]) -> Vec<Cause> {
     let path = Path::new("spec");
     let versions_path = path.child("versions");
     let mut causes = Vec::new();
-    let shared = |key: &str| versions.first().is_some_and(|first| first.get(key).is_some_and(|value| versions.iter().all(|version| version.get(key) == Some(value))));
+    let shared = |key: &str| {
+        versions.first().is_some_and(|first| {
+            first.get(key).is_some_and(|value| versions.iter().all(|version| version.get(key) == Some(value)))
+        })
+    };
     for (index, version) in versions.iter().enumerate() {
         let version_path = versions_path.index(index);
         let name = text(&version["name"]);
@@ -155,7 +183,9 @@ fn check_versions(spec: &Value, versions: &[&Value]) -> Vec<Cause> {
             causes.push(field::invalid_text(&version_path.child("name"), name, &problems.join(",")));
         }
         let deprecation = deprecation_warning(version);
-        causes.extend(deprecation.map(|detail| field::invalid(&version_path.child("deprecationWarning"), &version["deprecationWarning"], detail)));
+        causes.extend(deprecation.map(|detail| {
+            field::invalid(&version_path.child("deprecationWarning"), &version["deprecationWarning"], detail)
+        }));
         if !shared("schema") {
             causes.extend(check_schema(version, &version_path.child("schema")));
         }
@@ -169,7 +199,11 @@ fn check_versions(spec: &Value, versions: &[&Value]) -> Vec<Cause> {
             causes.extend(check_selectable(version, &version_path));
         }
     }
-    if versions.iter().enumerate().any(|(index, version)| versions[..index].iter().any(|other| other["name"] == version["name"])) {
+    if versions
+        .iter()
+        .enumerate()
+        .any(|(index, version)| versions[..index].iter().any(|other| other["name"] == version["name"]))
+    {
         causes.push(field::invalid(&versions_path, &spec["versions"], "must contain unique version names"));
     }
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
@@ -209,13 +243,18 @@ fn check_schema(version: &Value, path: &Path<'_>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let path = path.child("openAPIV3Schema");
     if version["subresources"]["status"].is_object() {
-        let foreign = keywords.iter().any(|(key, value)| !ROOT_KEYWORDS.contains(&key.as_str()) && !value.is_null() && value != &Value::Bool(false));
+        let foreign = keywords.iter().any(|(key, value)| {
+            !ROOT_KEYWORDS.contains(&key.as_str()) && !value.is_null() && value != &Value::Bool(false)
+        });
         if !matches!(text(&document["type"]), "" | "object") {
-            let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+            let detail =
+                "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
             causes.push(field::invalid(&path.child("type"), &document["type"], detail));
         } else if foreign {
             let list = "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations]";
-            let detail = format!("only {list} fields are allowed at the root of the schema if the status subresource is enabled");
+            let detail = format!(
+                "only {list} fields are allowed at the root of the schema if the status subresource is enabled"
+            );
             causes.push(field::invalid(&path, document, &detail));
         }
     }
@@ -232,7 +271,12 @@ fn check_subresources(subresources: &Value, path: &Path<'_>) -> Vec<Cause> {
     let wanted = [
         ("specReplicasPath", "scale.specReplicasPath", &[".spec."][..], "should be a json path under .spec"),
         ("statusReplicasPath", "scale.statusReplicasPath", &[".status."], "should be a json path under .status"),
-        ("labelSelectorPath", "scale.labelSelectorPath", &[".spec.", ".status."], "should be a json path under either .spec or .status"),
+        (
+            "labelSelectorPath",
+            "scale.labelSelectorPath",
+            &[".spec.", ".status."],
+            "should be a json path under either .spec or .status",
+        ),
     ];
     for (key, name, prefixes, detail) in wanted {
         let path = path.child(name);
@@ -262,7 +306,9 @@ fn check_columns(version: &Value, path: &Path<'_>) -> Vec<Cause> {
         let types = format!("must be one of {}", COLUMN_TYPES.join(","));
         match text(&column["type"]) {
             "" => causes.push(field::required(&path.child("type"), &types)),
-            given if !COLUMN_TYPES.contains(&given) => causes.push(field::invalid_text(&path.child("type"), given, &types)),
+            given if !COLUMN_TYPES.contains(&given) => {
+                causes.push(field::invalid_text(&path.child("type"), given, &types));
+            }
             _ => {}
         }
         let format = text(&column["format"]);
@@ -273,7 +319,11 @@ fn check_columns(version: &Value, path: &Path<'_>) -> Vec<Cause> {
         match text(&column["jsonPath"]) {
             "" => causes.push(field::required(&path.child("JSONPath"), "")),
             given if !given.starts_with('.') => {
-                causes.push(field::invalid_text(&path.child("JSONPath"), given, "must be a simple json path starting with ."));
+                causes.push(field::invalid_text(
+                    &path.child("JSONPath"),
+                    given,
+                    "must be a simple json path starting with .",
+                ));
             }
             _ => {}
         }
@@ -294,8 +344,15 @@ fn check_selectable(version: &Value, path: &Path<'_>) -> Vec<Cause> {
             causes.push(field::required(&path, ""));
             continue;
         }
-        let Some(found) = given.strip_prefix('.').and_then(|dotted| dotted.split('.').try_fold(&schema, |schema, name| schema.field(name))) else {
-            let detail = if given.starts_with('.') { "is an invalid path: does not refer to a valid field".to_owned() } else { format!("is an invalid path: expected [ or . but got: {given}") };
+        let Some(found) = given
+            .strip_prefix('.')
+            .and_then(|dotted| dotted.split('.').try_fold(&schema, |schema, name| schema.field(name)))
+        else {
+            let detail = if given.starts_with('.') {
+                "is an invalid path: does not refer to a valid field".to_owned()
+            } else {
+                format!("is an invalid path: expected [ or . but got: {given}")
+            };
             causes.push(field::invalid_text(&path, given, &detail));
             continue;
         };
@@ -356,17 +413,20 @@ fn check_names(given: &Value, path: &Path<'_>) -> Vec<Cause> {
 fn check_conversion(conversion: &Value, path: &Path<'_>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let webhook_path = path.child("webhookClientConfig");
+    let has_webhook = conversion["webhook"].is_object();
     match text(&conversion["strategy"]) {
         _ if conversion.is_null() => {}
         "" => causes.push(field::required(&path.child("strategy"), "")),
-        "None" if conversion["webhook"].is_object() => {
-            causes.push(field::forbidden(&webhook_path, "should not be set when strategy is not set to Webhook"));
+        "None" => {
+            if has_webhook {
+                causes.push(field::forbidden(&webhook_path, "should not be set when strategy is not set to Webhook"));
+            }
         }
-        "None" => {}
-        "Webhook" if !conversion["webhook"]["clientConfig"].is_object() => {
-            causes.push(field::required(&webhook_path, "required when strategy is set to Webhook"));
+        "Webhook" => {
+            if !conversion["webhook"]["clientConfig"].is_object() {
+                causes.push(field::required(&webhook_path, "required when strategy is set to Webhook"));
+            }
         }
-        "Webhook" => {}
         _ => causes.push(field::not_supported(&path.child("strategy"), &conversion["strategy"], &["None", "Webhook"])),
     }
     causes
@@ -377,14 +437,19 @@ fn unchanged(spec: &Value, old: &Value) -> Vec<Cause> {
     let path = Path::new("spec");
     let names_path = path.child("names");
     let old_spec = &old["spec"];
-    let established = list(&old["status"]["conditions"]).any(|condition| condition["type"] == "Established" && condition["status"] == "True");
+    let established = list(&old["status"]["conditions"])
+        .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
     let mut causes = Vec::new();
     if established {
         causes.extend(field::immutable(&path.child("scope"), &spec["scope"], &old_spec["scope"]));
         causes.extend(field::immutable(&names_path.child("kind"), &spec["names"]["kind"], &old_spec["names"]["kind"]));
     }
     causes.extend(field::immutable(&path.child("group"), &spec["group"], &old_spec["group"]));
-    causes.extend(field::immutable(&names_path.child("plural"), &spec["names"]["plural"], &old_spec["names"]["plural"]));
+    causes.extend(field::immutable(
+        &names_path.child("plural"),
+        &spec["names"]["plural"],
+        &old_spec["names"]["plural"],
+    ));
     causes
 }
 
@@ -419,16 +484,24 @@ pub fn stored_versions(definition: &Value) -> Vec<Cause> {
 fn approval(definition: &Value) -> Option<Cause> {
     const ANNOTATION: &str = "api-approved.kubernetes.io";
     let group = text(&definition["spec"]["group"]);
-    let protected = ["k8s.io", "kubernetes.io"].iter().any(|domain| group == *domain || group.ends_with(&format!(".{domain}")));
+    let protected =
+        ["k8s.io", "kubernetes.io"].iter().any(|domain| group == *domain || group.ends_with(&format!(".{domain}")));
     if !protected {
         return None;
     }
     let annotations = Path::new("metadata.annotations");
     let path = annotations.key(ANNOTATION);
     match definition["metadata"]["annotations"][ANNOTATION].as_str() {
-        None | Some("") => Some(field::required(&path, "protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111")),
+        None | Some("") => Some(field::required(
+            &path,
+            "protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111",
+        )),
         Some(value) if value.starts_with("unapproved") || value.starts_with("http") => None,
-        Some(value) => Some(field::invalid_text(&path, value, "protected groups must have approval annotation \"api-approved.kubernetes.io\" with either a URL or a reason starting with \"unapproved\", see https://github.com/kubernetes/enhancements/pull/1111")),
+        Some(value) => Some(field::invalid_text(
+            &path,
+            value,
+            "protected groups must have approval annotation \"api-approved.kubernetes.io\" with either a URL or a reason starting with \"unapproved\", see https://github.com/kubernetes/enhancements/pull/1111",
+        )),
     }
 }
 

@@ -77,7 +77,8 @@ fn pod_spec(spec: &mut Value) {
         }
     }
     // Two names of one field; both are kept in step.
-    let account = ["serviceAccountName", "serviceAccount"].iter().find_map(|key| spec[*key].as_str().map(str::to_owned));
+    let account =
+        ["serviceAccountName", "serviceAccount"].iter().find_map(|key| spec[*key].as_str().map(str::to_owned));
     if let Some(account) = account {
         spec["serviceAccountName"] = account.as_str().into();
         spec["serviceAccount"] = account.into();
@@ -125,7 +126,9 @@ fn service(service: &mut Value) {
 }
 
 fn namespace(namespace: &mut Value) {
-    let Some(name) = namespace["metadata"]["name"].as_str().filter(|name| !name.is_empty()).map(str::to_owned) else { return };
+    let Some(name) = namespace["metadata"]["name"].as_str().filter(|name| !name.is_empty()).map(str::to_owned) else {
+        return;
+    };
     let Some(metadata) = namespace.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     let labels = metadata.entry("labels").or_insert_with(|| json!({}));
     if labels.is_null() {

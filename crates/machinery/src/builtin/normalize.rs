@@ -18,8 +18,9 @@ pub fn normalize(schema: &Schema, value: &mut Value) {
             map.retain(|key, child| {
                 let Some(child_schema) = schema.field(key) else { return true };
                 normalize(child_schema, child);
-                let property = schema.properties.get(key);
-                !property.is_some_and(|property| property.omit_empty && is_zero(child)) && !(child.is_null() && property.is_some_and(|property| property.default.is_none()))
+                let Some(property) = schema.properties.get(key) else { return true };
+                let absent = child.is_null() && property.default.is_none();
+                !(absent || property.omit_empty && is_zero(child))
             });
         }
         Value::Array(items) => {
@@ -78,7 +79,12 @@ pub fn decode(schema: &Schema, object: &Value) -> Result<(), String> {
     walk(schema, object, None, &mut stack)
 }
 
-fn walk<'a>(schema: &'a Schema, value: &'a Value, parent: Option<&'a Schema>, stack: &mut Vec<&'a str>) -> Result<(), String> {
+fn walk<'a>(
+    schema: &'a Schema,
+    value: &'a Value,
+    parent: Option<&'a Schema>,
+    stack: &mut Vec<&'a str>,
+) -> Result<(), String> {
     let schema = schema.resolve();
     if value.is_null() {
         return Ok(());
@@ -87,7 +93,10 @@ fn walk<'a>(schema: &'a Schema, value: &'a Value, parent: Option<&'a Schema>, st
         let wanted = go_type(schema);
         let holder = parent.and_then(|parent| parent.name.as_deref()).and_then(|name| name.rsplit('.').next());
         return Err(match holder {
-            Some(holder) => format!("json: cannot unmarshal {found} into Go struct field {holder}.{} of type {wanted}", stack.join(".")),
+            Some(holder) => format!(
+                "json: cannot unmarshal {found} into Go struct field {holder}.{} of type {wanted}",
+                stack.join(".")
+            ),
             None => format!("json: cannot unmarshal {found} into Go value of type {wanted}"),
         });
     }
@@ -129,16 +138,17 @@ fn mismatch(schema: &Schema, value: &Value) -> Option<String> {
         (Type::Any, _)
         | (Type::Object, Value::Object(_))
         | (Type::Array, Value::Array(_))
-        | (Type::String, Value::String(_))
         | (Type::Number, Value::Number(_))
         | (Type::Boolean, Value::Bool(_))
-        | (Type::IntOrString, Value::String(_)) => true,
+        | (Type::String | Type::IntOrString, Value::String(_)) => true,
         (Type::Integer, Value::Number(number)) => fits_integer(schema, number),
         (Type::IntOrString, Value::Number(number)) => number.as_i64().is_some_and(|whole| i32::try_from(whole).is_ok()),
         _ => false,
     };
     (!fits).then(|| match value {
-        Value::Number(number) if matches!(schema.value_type, Type::Integer | Type::IntOrString) => format!("number {number}"),
+        Value::Number(number) if matches!(schema.value_type, Type::Integer | Type::IntOrString) => {
+            format!("number {number}")
+        }
         Value::Null => "null".to_owned(),
         Value::Bool(_) => "bool".to_owned(),
         Value::Number(_) => "number".to_owned(),
@@ -167,7 +177,6 @@ fn go_type(schema: &Schema) -> String {
         };
     }
     match schema.value_type {
-        Type::Array if schema.format.as_deref() == Some("byte") => "[]uint8".to_owned(),
         Type::Array => format!("[]{}", schema.items.as_deref().map_or("interface {}".to_owned(), go_type)),
         Type::Object => match &schema.additional {
             Some(Additional::Schema(other)) => format!("map[string]{}", go_type(other)),

@@ -71,3 +71,93 @@ fn quantities_take_numbers_and_strings() {
     assert_eq!(limits.field("cpu").unwrap().format.as_deref(), Some("quantity"));
     assert_eq!(limits.value_type, Type::Object);
 }
+
+/// Everything that happens to an object of a built-in kind before it is validated.
+fn complete(api_version: &str, kind: &str, mut object: serde_json::Value) -> serde_json::Value {
+    let schema = builtin::schema(api_version, kind).unwrap();
+    builtin::decode(&schema, &object).unwrap();
+    assert_eq!(schema::prune(&schema, &mut object), Vec::<String>::new());
+    builtin::normalize(&schema, &mut object);
+    builtin::default(api_version, kind, &mut object);
+    let once = object.clone();
+    builtin::normalize(&schema, &mut object);
+    builtin::default(api_version, kind, &mut object);
+    assert_eq!(object, once, "completing is idempotent");
+    object
+}
+
+#[test]
+fn pods_get_the_defaults_of_kubernetes() {
+    let pod = complete(
+        "v1",
+        "Pod",
+        json!({"metadata": {"name": "a", "labels": {}}, "spec": {
+            "containers": [{"name": "c", "image": "repo/x:1", "args": [], "ports": [{"containerPort": 80}],
+                "resources": {"limits": {"cpu": 0.5, "memory": "1024Mi"}}, "readinessProbe": {"httpGet": {"port": 80}}}],
+            "volumes": [{"name": "v"}, {"name": "s", "secret": {"secretName": "x"}}],
+        }}),
+    );
+    assert_eq!(
+        pod["spec"],
+        json!({
+            "containers": [{
+                "name": "c", "image": "repo/x:1", "imagePullPolicy": "IfNotPresent",
+                "ports": [{"containerPort": 80, "protocol": "TCP"}],
+                "resources": {"limits": {"cpu": "500m", "memory": "1Gi"}, "requests": {"cpu": "500m", "memory": "1Gi"}},
+                "readinessProbe": {"httpGet": {"port": 80, "path": "/", "scheme": "HTTP"}, "timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3},
+                "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+            }],
+            "volumes": [{"name": "v", "emptyDir": {}}, {"name": "s", "secret": {"secretName": "x", "defaultMode": 420}}],
+            "dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "securityContext": {}, "terminationGracePeriodSeconds": 30,
+            "schedulerName": "default-scheduler", "enableServiceLinks": true,
+        })
+    );
+    assert_eq!(pod["metadata"], json!({"name": "a"}));
+    assert_eq!(pod["status"], json!({}));
+}
+
+#[test]
+fn other_kinds_get_theirs() {
+    let deployment = complete(
+        "apps/v1",
+        "Deployment",
+        json!({"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}}}),
+    );
+    assert_eq!(
+        deployment["spec"]["strategy"],
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}})
+    );
+    assert_eq!(deployment["spec"]["replicas"], 1);
+    assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"], "Always");
+    assert_eq!(deployment["spec"]["template"]["spec"].get("enableServiceLinks"), None);
+    let service = complete("v1", "Service", json!({"spec": {"ports": [{"port": 80}]}}));
+    assert_eq!(
+        service["spec"],
+        json!({"ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}], "sessionAffinity": "None", "type": "ClusterIP", "internalTrafficPolicy": "Cluster"})
+    );
+    assert_eq!(service["status"], json!({"loadBalancer": {}}));
+    let namespace = complete("v1", "Namespace", json!({"metadata": {"name": "n"}}));
+    assert_eq!(namespace["metadata"]["labels"]["kubernetes.io/metadata.name"], "n");
+    let lease = complete(
+        "coordination.k8s.io/v1",
+        "Lease",
+        json!({"spec": {"renewTime": "2026-01-01T00:00:00.1234567+01:00"}}),
+    );
+    assert_eq!(lease["spec"]["renewTime"], "2025-12-31T23:00:00.123456Z");
+}
+
+#[rstest::rstest]
+#[case("apps/v1", "Deployment", json!({"spec": {"replicas": "x"}}), "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32")]
+#[case("v1", "Pod", json!({"spec": {"containers": {}}}), "json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container")]
+#[case("v1", "ConfigMap", json!({"data": {"a": 1}}), "json: cannot unmarshal number into Go struct field ConfigMap.data of type string")]
+#[case("v1", "Pod", json!({"spec": {"containers": [{"env": [{"value": 1}]}]}}), "json: cannot unmarshal number into Go struct field EnvVar.spec.containers.env.value of type string")]
+#[case("v1", "Pod", json!({"spec": {"containers": [{"resources": {"limits": {"cpu": "x"}}}]}}), "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
+fn wrong_types_read_like_a_typed_decoder(
+    #[case] api_version: &str,
+    #[case] kind: &str,
+    #[case] object: serde_json::Value,
+    #[case] expected: &str,
+) {
+    let schema = builtin::schema(api_version, kind).unwrap();
+    assert_eq!(builtin::decode(&schema, &object).unwrap_err(), expected);
+}

@@ -5,6 +5,7 @@ extern crate orrery_machinery as machinery;
 
 mod apply;
 mod builtin;
+mod crd;
 mod generate;
 mod jsonpath;
 mod meta;
