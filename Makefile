@@ -6,7 +6,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 export ORRERY_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/orrery
 
-.PHONY: help up test test-long test-kubernetes bench lint format licences generate tools
+.PHONY: help up ui test test-long test-kubernetes bench lint format licences tools
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,13 +14,21 @@ help: ## List the targets
 tools: ## Install what building and testing need (Debian packages)
 	@scripts/tools build test
 
-up: ## Build and run the embedded plane
+up: ui ## Build and run the embedded plane with its web UI
 	@scripts/tools build
-	$(CARGO) build --release --package orrery
-	target/release/orrery up
+	$(CARGO) run --release --package orrery -- up
 
-test: ## Run every test that needs neither Go nor a cluster
+ui: ui/dist/index.html ## Build the web UI
+
+ui/node_modules/.package-lock.json: ui/package-lock.json
+	cd ui && npm ci --no-audit --no-fund --silent
+
+ui/dist/index.html: ui/node_modules/.package-lock.json ui/index.html ui/vite.config.ts ui/tsconfig.json $(shell find ui/src ui/public -type f)
+	cd ui && npm run --silent build
+
+test: ui ## Run every test that needs neither Go nor a cluster
 	@scripts/tools build test
+	cd ui && npm test --silent
 	$(CARGO) test --workspace --locked
 
 test-long: ## The same with every kill round and every fault seed

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::kinds::{CONFIG, CONFIG_OBJECT, KINDS, Kind};
 use crate::query::ListQuery;
 use crate::resources::{self, ListParameters, ObjectPath, ObjectQuery};
-use crate::{Sessions, actions, assets, audit, logs, openapi, stream};
+use crate::{Sessions, actions, assets, audit, events, logs, openapi, stream};
 
 const MAX_BODY: usize = 3 * 1024 * 1024;
 /// Streams count too; past this many at once, requests wait.
@@ -114,7 +114,7 @@ fn router(app: App) -> Router {
         .nest("/api/v1", v1)
         .route("/health", get(health))
         .route("/ready", get(ready))
-        .route("/login", get(session::login))
+        .route("/login", get(session::login).post(session::login_with_token))
         .route("/logout", post(session::logout))
         .fallback(assets::serve)
         .layer(middleware::from_fn(harden))
@@ -125,7 +125,7 @@ fn router(app: App) -> Router {
         .with_state(app)
 }
 
-/// The five generic routes of a kind.
+/// The generic routes of a kind.
 fn routes_of(kind: &'static Kind) -> Router<App> {
     type Who = Extension<Caller>;
     let list_all = async move |State(app): State<App>, Extension(caller): Who, Query(query): ListParameters| {
@@ -163,11 +163,15 @@ fn routes_of(kind: &'static Kind) -> Router<App> {
                              headers: HeaderMap| {
         resources::delete(kind, &caller, &namespace, &name, &query, &headers).await
     };
+    let happenings = async move |Extension(caller): Who, Path((namespace, name)): ObjectPath| {
+        events::list(kind, &caller, &namespace, &name).await
+    };
     let collection = format!("/namespaces/{{namespace}}/{}", kind.plural);
     Router::new()
         .route(&format!("/{}", kind.plural), get(list_all))
         .route(&collection, get(list).post(create))
         .route(&format!("{collection}/{{name}}"), get(read).put(replace).delete(delete))
+        .route(&format!("{collection}/{{name}}/events"), get(happenings))
 }
 
 async fn info() -> Json<Value> {

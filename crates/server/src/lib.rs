@@ -17,6 +17,7 @@ mod audit;
 mod auth;
 mod caller;
 mod error;
+mod events;
 mod kinds;
 mod logs;
 mod openapi;

@@ -25,6 +25,7 @@ pub fn document() -> Value {
         operation(&mut paths, &collection, "post", &format!("Create a {name}"), Some(name));
         operation(&mut paths, &object, "get", &format!("Get a {name}; with output=yaml, the whole object"), None);
         operation(&mut paths, &object, "put", &format!("Replace the spec of a {name}"), Some(name));
+        operation(&mut paths, &format!("{object}/events"), "get", &format!("What happened to a {name} lately"), None);
         operation(&mut paths, &object, "delete", &format!("Delete a {name} and what belongs to it"), None);
     }
     json!({

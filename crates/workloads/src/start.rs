@@ -20,6 +20,12 @@ pub struct Options {
     pub workers: usize,
 }
 
+impl Default for Options {
+    fn default() -> Self {
+        Self { root_certificate: String::new(), workers: 1 }
+    }
+}
+
 /// Runs the controllers until told to stop.
 pub async fn start(client: Client, clock: SharedClock, options: Options, shutdown: CancellationToken) {
     let inventory = Inventory::new(client.clone());

@@ -37,11 +37,15 @@ impl Sessions {
     }
 
     /// Uses an invitation up and begins a session.
-    fn begin(&self, invitation: &str) -> Option<String> {
+    fn accept(&self, invitation: &str) -> Option<String> {
         let (user, until) = self.links.lock().remove(&digest(invitation))?;
-        let secret = (until > Instant::now()).then(random)?;
+        (until > Instant::now()).then(|| self.begin(user))
+    }
+
+    fn begin(&self, user: User) -> String {
+        let secret = random();
         keep(&self.open, &secret, user, SESSION_LIVES);
-        Some(secret)
+        secret
     }
 
     /// Whose session this is.
@@ -88,7 +92,7 @@ pub struct Invitation {
 
 /// `GET /login?token=…`: the link that `orrery up` prints.
 pub async fn login(State(app): State<App>, Query(invitation): Query<Invitation>) -> Response {
-    let Some(secret) = app.sessions.begin(&invitation.token) else {
+    let Some(secret) = app.sessions.accept(&invitation.token) else {
         return Error::new(
             StatusCode::UNAUTHORIZED,
             "LinkUsed",
@@ -97,6 +101,15 @@ pub async fn login(State(app): State<App>, Query(invitation): Query<Invitation>)
         .into_response();
     };
     with_cookie(Redirect::to("/").into_response(), &secret, SESSION_LIVES.as_secs())
+}
+
+/// `POST /login` with a bearer token: a session for a browser whose user has a token and no link.
+pub async fn login_with_token(State(app): State<App>, headers: HeaderMap) -> Result<Response, Error> {
+    let token =
+        super::bearer(&headers).ok_or_else(|| Error::unauthorized("Send the token as Authorization: Bearer TOKEN"))?;
+    let user = app.tokens.review(&app.client, token).await?;
+    let secret = app.sessions.begin(user);
+    Ok(with_cookie(StatusCode::NO_CONTENT.into_response(), &secret, SESSION_LIVES.as_secs()))
 }
 
 /// `POST /logout`: ends the session.
@@ -124,8 +137,8 @@ mod tests {
         let sessions = Sessions::default();
         let user = User { name: "ada".to_owned(), ..User::default() };
         let invitation = sessions.invite(user.clone());
-        let secret = sessions.begin(&invitation).expect("first use");
-        assert!(sessions.begin(&invitation).is_none());
+        let secret = sessions.accept(&invitation).expect("first use");
+        assert!(sessions.accept(&invitation).is_none());
         assert_eq!(sessions.user(&secret), Some(user));
         sessions.end(&secret);
         assert_eq!(sessions.user(&secret), None);

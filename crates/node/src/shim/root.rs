@@ -1,0 +1,338 @@
+//! A container's root file system, built in the container's own mount namespace.
+//!
+//! The root is a directory on disk in which the image appears: for an imported image one overlay; for the host image one
+//! overlay for each directory that programs live in, because the kernel refuses an overlay over a tree with other mounts
+//! below it, and because a list of what may be seen is safer than a list of what may not.
+
+use std::fs::{self, File, Permissions};
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink};
+use std::path::{Component, Path, PathBuf};
+
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::stat::Mode;
+
+use super::sandbox::STAGE;
+use super::wire::{ContainerSpec, Mount, Root, SandboxSpec};
+use super::{During as _, Error};
+
+/// Directories of the host that the host image shows. Everything else is empty, or not there.
+const SHOWN: &[&str] = &["bin", "etc", "lib", "lib32", "lib64", "libx32", "nix", "opt", "sbin", "usr"];
+/// Directories that programs expect, made where the image has none.
+const EXPECTED: &[&str] =
+    &["/dev", "/etc", "/home", "/mnt", "/root", "/run", "/srv", "/sys", "/var/cache", "/var/lib", "/var/log"];
+/// Device nodes a container gets.
+const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
+/// Files of the kernel that show or change more than the container.
+const MASKED: &[&str] = &["kcore", "keys", "latency_stats", "sched_debug", "sysrq-trigger", "timer_list"];
+/// Files in `/etc` that are the Pod's own.
+const OWN_FILES: &[&str] = &["hosts", "hostname", "resolv.conf"];
+
+/// Builds the root file system of a container whose directory is `home` and makes it this process's root.
+///
+/// The root is changed early and the old one let go last: in between every path means what it means to the container,
+/// links included, and what comes from outside is reached through descriptors only.
+pub fn enter(sandbox: &SandboxSpec, spec: &ContainerSpec, home: &str) -> Result<(), Error> {
+    let old = File::options().read(true).custom_flags(libc::O_PATH).open("/").during("open the old root")?;
+    let mut writable = show_image(sandbox, spec, home)?;
+    writable.push(PathBuf::from("/"));
+    let sources = Sources::open(sandbox, spec, home)?;
+    nix::unistd::pivot_root(".", ".").during("change the root")?;
+    std::env::set_current_dir("/").during("enter the new root")?;
+
+    make_directory(Path::new("/proc"))?;
+    kernel_views(&sources)?;
+    for directory in EXPECTED {
+        make_directory(Path::new(directory))?;
+    }
+    if fs::symlink_metadata("/var/run").is_err() {
+        symlink("/run", "/var/run").during("link /var/run")?;
+    }
+    for directory in ["/tmp", "/var/tmp"] {
+        make_directory(Path::new(directory))?;
+        fs::set_permissions(directory, Permissions::from_mode(0o1777)).during("open the temporary directory")?;
+    }
+    devices(&sources)?;
+    own_files(&sources)?;
+    show_program(&sources)?;
+    show_termination_log(&sources, &spec.termination_log)?;
+    for (volume, source) in spec.mounts.iter().zip(&sources.volumes) {
+        make_mount_point(source, Path::new(&volume.path))?;
+    }
+    make_directory(Path::new(&spec.working_directory))?;
+    if spec.read_only_root {
+        for directory in &writable {
+            let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
+            mount(None::<&str>, directory, None::<&str>, flags, None::<&str>).during("make the root read-only")?;
+        }
+    }
+    for (volume, source) in spec.mounts.iter().zip(&sources.volumes) {
+        mount_volume(volume, source)?;
+    }
+    nix::unistd::fchdir(&old).during("step to the old root")?;
+    umount2(".", MntFlags::MNT_DETACH).during("let go of the old root")?;
+    std::env::set_current_dir("/").during("enter the new root")
+}
+
+/// What comes from outside, opened before the root is changed.
+struct Sources {
+    devices: Vec<File>,
+    own_files: Vec<Vec<u8>>,
+    program: Option<File>,
+    termination_log: File,
+    volumes: Vec<File>,
+}
+
+impl Sources {
+    fn open(sandbox: &SandboxSpec, spec: &ContainerSpec, home: &str) -> Result<Self, Error> {
+        let open = |path: String| File::options().read(true).custom_flags(libc::O_PATH).open(path);
+        let shows_program = sandbox.program.is_some() && matches!(spec.root, Root::Host { .. });
+        Ok(Self {
+            devices: DEVICES
+                .iter()
+                .map(|name| open(format!("/dev/{name}")))
+                .collect::<Result<_, _>>()
+                .during("open a device")?,
+            own_files: OWN_FILES
+                .iter()
+                .map(|name| fs::read(format!("{STAGE}/pod/etc/{name}")))
+                .collect::<Result<_, _>>()
+                .during("read a file for /etc")?,
+            program: shows_program.then(|| open(format!("{STAGE}/program"))).transpose().during("open our program")?,
+            termination_log: open(format!("{home}/termination-log")).during("open the termination log")?,
+            volumes: spec.mounts.iter().map(open_volume).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// Makes the image appear in the container's root directory and enters that. Returns the mounts that can be written.
+fn show_image(sandbox: &SandboxSpec, spec: &ContainerSpec, home: &str) -> Result<Vec<PathBuf>, Error> {
+    let base = format!("{home}/root");
+    make_directory(Path::new(&base))?;
+    match &spec.root {
+        Root::Host { hidden } => {
+            mount(Some(base.as_str()), base.as_str(), None::<&str>, MsFlags::MS_BIND, None::<&str>)
+                .during("bind the root directory")?;
+            std::env::set_current_dir(&base).during("enter the root directory")?;
+            let writable = show_host(home)?;
+            hide(hidden)?;
+            Ok(writable)
+        }
+        Root::Image(id) => {
+            let count = sandbox.images.get(id).map_or(0, Vec::len);
+            let lower: Vec<String> = (0..count).map(|number| format!("{STAGE}/images/{id}/{number}")).collect();
+            overlay(&lower.join(":"), home, "image", Path::new(&base))?;
+            std::env::set_current_dir(&base).during("enter the root directory")?;
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// Overlays what the host image shows. Returns the directories that can be written.
+fn show_host(home: &str) -> Result<Vec<PathBuf>, Error> {
+    let mut writable = Vec::new();
+    for name in SHOWN {
+        let source = Path::new("/").join(name);
+        let Ok(kind) = fs::symlink_metadata(&source) else { continue };
+        if kind.is_symlink() {
+            let target = fs::read_link(&source).during("read a link of the host's root")?;
+            symlink(target, name).during("link a directory of the host's root")?;
+        } else if kind.is_dir() {
+            make_directory(Path::new(name))?;
+            if overlay(&format!("/{name}"), home, name, Path::new(name)).is_ok() {
+                writable.push(source);
+            } else {
+                // A directory with other mounts below it cannot be overlaid in a user namespace: it is shown read-only.
+                show_read_only(&source, Path::new(name))?;
+            }
+        }
+    }
+    Ok(writable)
+}
+
+fn show_read_only(source: &Path, target: &Path) -> Result<(), Error> {
+    let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+    mount(Some(source), target, None::<&str>, flags, None::<&str>).during("bind a directory of the host")?;
+    let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount(None::<&str>, target, None::<&str>, flags, None::<&str>).during("make a directory of the host read-only")
+}
+
+fn overlay(lower: &str, home: &str, name: &str, target: &Path) -> Result<(), Error> {
+    let layers = format!("{home}/overlay/{name}");
+    make_directory(Path::new(&format!("{layers}/upper")))?;
+    make_directory(Path::new(&format!("{layers}/work")))?;
+    let options = format!("lowerdir={lower},upperdir={layers}/upper,workdir={layers}/work,userxattr");
+    mount(Some("orrery"), target, Some("overlay"), MsFlags::MS_NODEV, Some(options.as_str()))
+        .during("overlay the image")
+}
+
+/// Covers what must not be seen although it lies below something that is shown.
+fn hide(hidden: &[PathBuf]) -> Result<(), Error> {
+    for path in hidden {
+        let inside = path.strip_prefix("/").unwrap_or(path);
+        let Some(Component::Normal(first)) = inside.components().next() else { continue };
+        if !SHOWN.iter().any(|shown| first == *shown) || !inside.is_dir() {
+            continue;
+        }
+        let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        mount(Some("hidden"), inside, Some("tmpfs"), flags, Some("mode=0000,size=4k")).during("hide a directory")?;
+    }
+    Ok(())
+}
+
+fn kernel_views(sources: &Sources) -> Result<(), Error> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>).during("mount /proc")?;
+    let bind = MsFlags::MS_BIND | MsFlags::MS_REC;
+    mount(Some("/proc/sys"), "/proc/sys", None::<&str>, bind, None::<&str>).during("bind /proc/sys")?;
+    let read_only = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
+    mount(None::<&str>, "/proc/sys", None::<&str>, read_only, None::<&str>).during("make /proc/sys read-only")?;
+    for name in MASKED {
+        let target = format!("/proc/{name}");
+        if Path::new(&target).exists() {
+            bind_file(&sources.devices[0], Path::new(&target)).during("mask a file of /proc")?;
+        }
+    }
+    make_directory(Path::new("/sys"))?;
+    // Machines that are containers themselves may not let us have /sys; programs live without it.
+    let _ = mount(Some("sysfs"), "/sys", Some("sysfs"), flags | MsFlags::MS_RDONLY, None::<&str>);
+    Ok(())
+}
+
+fn devices(sources: &Sources) -> Result<(), Error> {
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
+    mount(Some("dev"), "/dev", Some("tmpfs"), flags, Some("mode=0755,size=64k")).during("mount /dev")?;
+    for (name, source) in DEVICES.iter().zip(&sources.devices) {
+        let target = Path::new("/dev").join(name);
+        make_file(&target)?;
+        bind_file(source, &target).during("show a device")?;
+    }
+    for (link, target) in [
+        ("/dev/fd", "/proc/self/fd"),
+        ("/dev/stdin", "/proc/self/fd/0"),
+        ("/dev/stdout", "/proc/self/fd/1"),
+        ("/dev/stderr", "/proc/self/fd/2"),
+        ("/dev/ptmx", "pts/ptmx"),
+    ] {
+        symlink(target, link).during("link a device")?;
+    }
+    make_directory(Path::new("/dev/pts"))?;
+    mount(Some("devpts"), "/dev/pts", Some("devpts"), flags, Some("newinstance,ptmxmode=0666,mode=0620"))
+        .during("mount /dev/pts")?;
+    make_directory(Path::new("/dev/shm"))?;
+    let private = flags | MsFlags::MS_NODEV;
+    mount(Some("shm"), "/dev/shm", Some("tmpfs"), private, Some("mode=1777,size=64m")).during("mount /dev/shm")
+}
+
+/// `hosts`, `hostname` and `resolv.conf` as the Pod has them.
+fn own_files(sources: &Sources) -> Result<(), Error> {
+    for (name, text) in OWN_FILES.iter().zip(&sources.own_files) {
+        let target = Path::new("/etc").join(name);
+        // It may be a link to somewhere that is not there.
+        let _ = fs::remove_file(&target);
+        fs::write(&target, text).during("write a file in /etc")?;
+        fs::set_permissions(&target, Permissions::from_mode(0o644)).during("write a file in /etc")?;
+    }
+    Ok(())
+}
+
+/// Our own program, at the place where the platform's images have theirs.
+fn show_program(sources: &Sources) -> Result<(), Error> {
+    let Some(program) = &sources.program else { return Ok(()) };
+    for target in ["/kubeopencode", "/usr/local/bin/orrery"] {
+        make_file(Path::new(target))?;
+        bind_file(program, Path::new(target)).during("show our program")?;
+        let flags =
+            MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+        mount(None::<&str>, target, None::<&str>, flags, None::<&str>).during("make our program read-only")?;
+    }
+    Ok(())
+}
+
+fn show_termination_log(sources: &Sources, path: &str) -> Result<(), Error> {
+    let target = Path::new(path);
+    make_mount_point(&sources.termination_log, target)?;
+    bind_file(&sources.termination_log, target).during("bind the termination log")
+}
+
+/// Opens what a mount shows. A link inside the volume never leads out of it.
+fn open_volume(volume: &Mount) -> Result<File, Error> {
+    let root = File::open(format!("{STAGE}/volumes/{}", volume.volume)).during("open a volume")?;
+    if volume.sub_path.is_empty() {
+        return Ok(root);
+    }
+    let how = |flags: OFlag| {
+        let beneath = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+        OpenHow::new().flags(flags | OFlag::O_CLOEXEC).resolve(beneath)
+    };
+    if let Ok(found) = openat2(&root, volume.sub_path.as_str(), how(OFlag::O_PATH)) {
+        return Ok(File::from(found));
+    }
+    // As the kubelet does: a part that is not there yet becomes a directory.
+    let mut at = root;
+    for part in Path::new(&volume.sub_path).components() {
+        let Component::Normal(part) = part else { continue };
+        match nix::sys::stat::mkdirat(at.as_fd(), part, Mode::from_bits_truncate(0o755)) {
+            Ok(()) | Err(nix::errno::Errno::EEXIST) => {}
+            Err(error) => return Err(error).during("make a volume's subPath"),
+        }
+        let next = openat2(&at, part, how(OFlag::O_PATH | OFlag::O_DIRECTORY)).during("open a volume's subPath")?;
+        at = File::from(next);
+    }
+    Ok(at)
+}
+
+fn mount_volume(volume: &Mount, source: &File) -> Result<(), Error> {
+    let target = Path::new(&volume.path);
+    // A volume below another volume: the outer one has just covered its mount point.
+    make_mount_point(source, target)?;
+    let path = format!("/proc/self/fd/{}", source.as_raw_fd());
+    mount(Some(path.as_str()), target, None::<&str>, MsFlags::MS_BIND | MsFlags::MS_REC, None::<&str>)
+        .during("mount a volume")?;
+    let mut flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    if volume.read_only {
+        flags |= MsFlags::MS_RDONLY;
+    }
+    mount(None::<&str>, target, None::<&str>, flags, None::<&str>).during("set a volume's mount options")
+}
+
+fn make_mount_point(source: &File, target: &Path) -> Result<(), Error> {
+    let mode = nix::sys::stat::fstat(source).during("look at what is mounted")?.st_mode;
+    if mode & libc::S_IFMT == libc::S_IFDIR {
+        return make_directory(target);
+    }
+    if let Some(parent) = target.parent() {
+        make_directory(parent)?;
+    }
+    make_file(target)
+}
+
+fn bind_file(source: &File, target: &Path) -> nix::Result<()> {
+    let source = format!("/proc/self/fd/{}", source.as_raw_fd());
+    mount(Some(source.as_str()), target, None::<&str>, MsFlags::MS_BIND, None::<&str>)
+}
+
+/// Makes a directory that anybody can enter, whatever our umask.
+fn make_directory(path: &Path) -> Result<(), Error> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        make_directory(parent)?;
+    }
+    fs::create_dir(path)
+        .and_then(|()| fs::set_permissions(path, Permissions::from_mode(0o755)))
+        .map_err(|error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+        .during("make a directory")
+}
+
+fn make_file(path: &Path) -> Result<(), Error> {
+    if path.exists() {
+        return Ok(());
+    }
+    File::create(path)
+        .and_then(|file| file.set_permissions(Permissions::from_mode(0o644)))
+        .map_err(|error| std::io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+        .during("make a file to mount on")
+}

@@ -1,0 +1,484 @@
+//! The shim's loop: one thread, one `poll`, everything that happens in the Pod.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt as _;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::CloneFlags;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, accept4, socket};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use super::container::{Pipes, execute_in, start};
+use super::log::{Log, Stream};
+use super::sandbox::{STAGE, Shim, report_ready};
+use super::sys;
+use super::wire::{ContainerSpec, Event, ExecSpec, Exit, Reply, Request, State, from_memory_file, receive, send};
+
+/// Room for a state in its file, so that the end can be written in place even when the disk is full.
+const STATE_SIZE: usize = 1024;
+
+struct Container {
+    spec: ContainerSpec,
+    home: String,
+    keeper: Pid,
+    alive: bool,
+    state: Option<State>,
+    record: File,
+    outputs: [Option<OwnedFd>; 2],
+    starting: Option<OwnedFd>,
+    refused: Option<String>,
+    ended: OwnedFd,
+    caller: Option<OwnedFd>,
+    cgroups: Vec<OwnedFd>,
+    log: Log,
+    started: i64,
+}
+
+struct Execution {
+    child: Pid,
+    starting: Option<OwnedFd>,
+    ended: OwnedFd,
+    caller: Option<OwnedFd>,
+    complaint: Option<String>,
+}
+
+struct Pod {
+    shim: Shim,
+    containers: BTreeMap<String, Container>,
+    executions: Vec<Execution>,
+    callers: Vec<OwnedFd>,
+    watchers: Vec<OwnedFd>,
+    removers: Vec<Pid>,
+    closing: Option<OwnedFd>,
+    buffer: Vec<u8>,
+}
+
+/// Serves until the Pod is closed.
+pub fn run(shim: Shim) {
+    // Blocked before the first fork, so that no end of a child is missed; SIGPIPE must not end us.
+    let signals = SigSet::all();
+    let _ = signals.thread_set_mask();
+    let mut awaited = SigSet::empty();
+    awaited.add(Signal::SIGCHLD);
+    let Ok(children) = SignalFd::with_flags(&awaited, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK) else { return };
+    if report_ready(Vec::new()).is_err() {
+        return;
+    }
+    let mut pod = Pod {
+        shim,
+        containers: BTreeMap::new(),
+        executions: Vec::new(),
+        callers: Vec::new(),
+        watchers: Vec::new(),
+        removers: Vec::new(),
+        closing: None,
+        buffer: vec![0; 32 * 1024],
+    };
+    while !pod.is_over() {
+        let ready = pod.wait(&children);
+        pod.serve(&ready, &children);
+    }
+}
+
+impl Pod {
+    /// Waits until a descriptor has something; returns those that have.
+    fn wait(&self, children: &SignalFd) -> Vec<RawFd> {
+        let mut watched: Vec<BorrowedFd<'_>> = vec![self.shim.listener.as_fd(), children.as_fd()];
+        watched.extend(self.callers.iter().chain(&self.watchers).map(|caller| caller.as_fd()));
+        for container in self.containers.values() {
+            watched.extend(container.outputs.iter().flatten().map(|output| output.as_fd()));
+            watched.extend(container.starting.iter().map(|pipe| pipe.as_fd()));
+        }
+        for execution in &self.executions {
+            watched.extend(execution.starting.iter().map(|pipe| pipe.as_fd()));
+            watched.extend(execution.caller.iter().map(|caller| caller.as_fd()));
+        }
+        let mut polled: Vec<PollFd<'_>> = watched.iter().map(|one| PollFd::new(*one, PollFlags::POLLIN)).collect();
+        if poll(&mut polled, PollTimeout::NONE).is_err() {
+            return Vec::new();
+        }
+        let has_something = |one: &&PollFd<'_>| one.revents().is_some_and(|events| !events.is_empty());
+        polled.iter().filter(has_something).map(|one| one.as_fd().as_raw_fd()).collect()
+    }
+
+    fn serve(&mut self, ready: &[RawFd], children: &SignalFd) {
+        let is_ready = |descriptor: &OwnedFd| ready.contains(&descriptor.as_raw_fd());
+        // Output first: what a container wrote before it ended belongs before its end.
+        self.read_outputs(ready);
+        self.read_starts(ready);
+        if ready.contains(&children.as_raw_fd()) {
+            while matches!(children.read_signal(), Ok(Some(_))) {}
+            self.reap();
+        }
+        // A watcher says nothing: when it becomes readable it has gone.
+        self.watchers.retain(|watcher| !is_ready(watcher));
+        let (asking, silent) = std::mem::take(&mut self.callers).into_iter().partition(|caller| is_ready(caller));
+        self.callers = silent;
+        let asking: Vec<OwnedFd> = asking;
+        for caller in asking {
+            self.answer(caller);
+        }
+        if is_ready(&self.shim.listener) {
+            let flags = SockFlag::SOCK_CLOEXEC;
+            while let Ok(caller) = accept4(self.shim.listener.as_raw_fd(), flags) {
+                self.callers.push(sys::own(caller));
+            }
+        }
+    }
+
+    fn is_over(&mut self) -> bool {
+        let quiet = self.containers.values().all(|container| !container.alive) && self.removers.is_empty();
+        if !quiet {
+            return false;
+        }
+        let Some(caller) = self.closing.take() else { return false };
+        let _ = send(&caller, &Reply::Done, &[]);
+        true
+    }
+
+    fn read_outputs(&mut self, ready: &[RawFd]) {
+        for container in self.containers.values_mut() {
+            container.read_outputs(&mut self.buffer, |pipe| ready.contains(&pipe.as_raw_fd()), 1);
+        }
+    }
+
+    fn read_starts(&mut self, ready: &[RawFd]) {
+        let mut changed = Vec::new();
+        for container in self.containers.values_mut() {
+            let Some(pipe) = container.starting.take_if(|pipe| ready.contains(&pipe.as_raw_fd())) else { continue };
+            container.read_start(&pipe);
+            changed.extend(container.event());
+        }
+        for execution in &mut self.executions {
+            if let Some(pipe) = execution.starting.take_if(|pipe| ready.contains(&pipe.as_raw_fd())) {
+                execution.complaint = read_text(&pipe);
+            }
+            // The caller says nothing more: when it becomes readable it has hung up, and so do we.
+            if execution.caller.take_if(|caller| ready.contains(&caller.as_raw_fd())).is_some() {
+                let _ = kill(execution.child, Signal::SIGHUP);
+            }
+        }
+        for event in changed {
+            self.tell(&event);
+        }
+    }
+
+    fn reap(&mut self) {
+        loop {
+            let pid = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) | Err(_) => return,
+                Ok(status) => status.pid(),
+            };
+            let Some(pid) = pid else { continue };
+            self.removers.retain(|remover| *remover != pid);
+            if let Some(index) = self.executions.iter().position(|execution| execution.child == pid) {
+                self.executions.swap_remove(index).finish();
+            }
+            let found = self.containers.values_mut().find(|container| container.alive && container.keeper == pid);
+            if let Some(container) = found {
+                container.finish(&mut self.buffer);
+                let event = container.event();
+                let home = container.home.clone();
+                if let Some(event) = event {
+                    self.tell(&event);
+                }
+                self.remove(vec![format!("{home}/root"), format!("{home}/overlay")]);
+            }
+        }
+    }
+
+    fn tell(&mut self, event: &Event) {
+        self.watchers.retain(|watcher| send(watcher, &Reply::Container(event.clone()), &[]).is_ok());
+    }
+
+    fn answer(&mut self, caller: OwnedFd) {
+        let (request, descriptors) = match receive::<Request>(&caller) {
+            Ok(Some(received)) => received,
+            Ok(None) => return,
+            Err(error) => return refuse(&caller, &error),
+        };
+        match request {
+            Request::Start => self.start(caller, descriptors),
+            Request::Exec => self.execute(caller, descriptors),
+            Request::Signal { container, signal } => {
+                let _ = match self.signal(&container, signal) {
+                    Ok(()) => send(&caller, &Reply::Done, &[]),
+                    Err(error) => send(&caller, &Reply::Failed { message: error.to_string() }, &[]),
+                };
+            }
+            Request::Socket { stream } => {
+                let kind = if stream { SockType::Stream } else { SockType::Datagram };
+                let _ = match socket(AddressFamily::Inet, kind, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None)
+                {
+                    Ok(made) => send(&caller, &Reply::Done, &[made.as_raw_fd()]),
+                    Err(error) => send(&caller, &Reply::Failed { message: error.to_string() }, &[]),
+                };
+            }
+            Request::Watch => {
+                let events: Vec<Event> = self.containers.values().filter_map(Container::event).collect();
+                let told = events.into_iter().all(|event| send(&caller, &Reply::Container(event), &[]).is_ok());
+                if told && send(&caller, &Reply::Synced, &[]).is_ok() {
+                    self.watchers.push(caller);
+                }
+            }
+            Request::Close { volumes } => self.close(caller, &volumes),
+        }
+    }
+
+    fn signal(&self, name: &str, signal: i32) -> std::io::Result<()> {
+        let container = self.containers.get(name).filter(|container| container.alive);
+        let Some(container) = container else { return Ok(()) };
+        Ok(kill(container.keeper, Signal::try_from(signal)?)?)
+    }
+
+    fn start(&mut self, caller: OwnedFd, descriptors: Vec<OwnedFd>) {
+        let mut descriptors = descriptors.into_iter();
+        let spec = descriptors
+            .next()
+            .ok_or_else(|| std::io::Error::other("no specification came along"))
+            .and_then(from_memory_file::<ContainerSpec>);
+        let spec = match spec {
+            Ok(spec) => spec,
+            Err(error) => return refuse(&caller, &error),
+        };
+        let cgroups = descriptors.collect();
+        match self.try_start(spec, cgroups) {
+            Ok((name, mut container)) => {
+                container.caller = Some(caller);
+                self.containers.insert(name, container);
+            }
+            Err(error) => refuse(&caller, &error),
+        }
+    }
+
+    fn try_start(&mut self, spec: ContainerSpec, cgroups: Vec<OwnedFd>) -> std::io::Result<(String, Container)> {
+        if self.closing.is_some() || self.containers.get(&spec.name).is_some_and(|container| container.alive) {
+            return Err(std::io::Error::other("the container is still running, or the Pod is closing"));
+        }
+        let home = format!("{STAGE}/pod/containers/{}/{}", spec.name, spec.attempt);
+        // The directory is the mark that this start happened. One that is there already must never be run again.
+        fs::create_dir_all(format!("{STAGE}/pod/containers/{}", spec.name))?;
+        fs::create_dir(&home)?;
+        File::create(format!("{home}/termination-log"))?;
+        let started = jiff::Timestamp::now().as_millisecond();
+        let record = File::options().create_new(true).write(true).open(format!("{home}/state.json"))?;
+        write_state(&record, &State::Running { started })?;
+        File::open(&home)?.sync_all()?;
+        File::open(format!("{STAGE}/pod/containers/{}", spec.name))?.sync_all()?;
+        let log = Log::open(File::open(&home)?)?;
+
+        let null = OwnedFd::from(File::open("/dev/null")?);
+        let (output, output_end) = pipe()?;
+        let (errors, errors_end) = pipe()?;
+        let (starting, starting_end) = pipe()?;
+        let (ended, ended_end) = pipe()?;
+        let pipes = Pipes { streams: [null, output_end, errors_end], started: starting_end, ended: ended_end };
+        let keeper = start(&self.shim.spec, &spec, &home, &cgroups, pipes)?;
+        let name = spec.name.clone();
+        let container = Container {
+            spec,
+            home,
+            keeper,
+            alive: true,
+            state: None,
+            record,
+            outputs: [Some(output), Some(errors)],
+            starting: Some(starting),
+            refused: None,
+            ended,
+            caller: None,
+            cgroups,
+            log,
+            started,
+        };
+        Ok((name, container))
+    }
+
+    fn execute(&mut self, caller: OwnedFd, descriptors: Vec<OwnedFd>) {
+        let mut descriptors = descriptors.into_iter();
+        let spec = descriptors
+            .next()
+            .ok_or_else(|| std::io::Error::other("no command came along"))
+            .and_then(from_memory_file::<ExecSpec>);
+        let streams: Result<[OwnedFd; 3], _> = descriptors.collect::<Vec<_>>().try_into();
+        let (Ok(spec), Ok(streams)) = (spec, streams) else {
+            return refuse(&caller, &std::io::Error::other("an exec needs a command and three streams"));
+        };
+        match self.try_execute(&spec, streams) {
+            Ok((child, starting, ended)) => {
+                let (starting, caller) = (Some(starting), Some(caller));
+                self.executions.push(Execution { child, starting, ended, caller, complaint: None });
+            }
+            Err(error) => refuse(&caller, &error),
+        }
+    }
+
+    fn try_execute(&self, spec: &ExecSpec, streams: [OwnedFd; 3]) -> std::io::Result<(Pid, OwnedFd, OwnedFd)> {
+        let container = self.containers.get(&spec.container).filter(|container| container.alive);
+        let container =
+            container.ok_or_else(|| std::io::Error::other(format!("container {} is not running", spec.container)))?;
+        let (starting, starting_end) = pipe()?;
+        let (ended, ended_end) = pipe()?;
+        let pipes = Pipes { streams, started: starting_end, ended: ended_end };
+        let child = execute_in(
+            &self.shim.spec,
+            &container.spec,
+            container.keeper,
+            &container.cgroups,
+            &spec.command,
+            spec.terminal,
+            pipes,
+        )?;
+        Ok((child, starting, ended))
+    }
+
+    fn close(&mut self, caller: OwnedFd, volumes: &[String]) {
+        for container in self.containers.values().filter(|container| container.alive) {
+            let _ = kill(container.keeper, Signal::SIGKILL);
+        }
+        let mut paths = Vec::new();
+        for volume in volumes {
+            let entries = fs::read_dir(format!("{STAGE}/volumes/{volume}"));
+            paths.extend(
+                entries.into_iter().flatten().flatten().map(|entry| entry.path().to_string_lossy().into_owned()),
+            );
+        }
+        self.remove(paths);
+        self.closing = Some(caller);
+    }
+
+    /// Removes trees in a process of its own: they may be large, and they may belong to users that only exist here.
+    fn remove(&mut self, paths: Vec<String>) {
+        if paths.is_empty() {
+            return;
+        }
+        match sys::fork_into(CloneFlags::empty()) {
+            Ok(Some(remover)) => self.removers.push(remover),
+            Ok(None) => {
+                for path in paths {
+                    let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+                }
+                sys::exit_now(0);
+            }
+            // No process to be had: the node removes what is left when the Pod is gone.
+            Err(_) => {}
+        }
+    }
+}
+
+impl Container {
+    fn event(&self) -> Option<Event> {
+        let state = self.state.clone()?;
+        Some(Event { container: self.spec.name.clone(), attempt: self.spec.attempt, state })
+    }
+
+    fn read_outputs(&mut self, buffer: &mut [u8], is_ready: impl Fn(&OwnedFd) -> bool, most: usize) {
+        for (stream, output) in [Stream::Stdout, Stream::Stderr].into_iter().zip(&mut self.outputs) {
+            for _ in 0..most {
+                let Some(pipe) = output.as_ref().filter(|pipe| is_ready(pipe)) else { break };
+                match nix::unistd::read(pipe, buffer) {
+                    Ok(0) => *output = None,
+                    Ok(length) => self.log.write(stream, &buffer[..length]),
+                    Err(Errno::EINTR) => {}
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+
+    fn read_start(&mut self, pipe: &OwnedFd) {
+        self.refused = read_text(pipe);
+        let Some(message) = &self.refused else {
+            self.state = Some(State::Running { started: self.started });
+            if let Some(caller) = self.caller.take() {
+                let _ = send(&caller, &Reply::Done, &[]);
+            }
+            return;
+        };
+        if let Some(caller) = self.caller.take() {
+            let _ = send(&caller, &Reply::Failed { message: message.clone() }, &[]);
+        }
+    }
+
+    /// The keeper is gone, and with it everything in the container.
+    fn finish(&mut self, buffer: &mut [u8]) {
+        self.alive = false;
+        if let Some(pipe) = self.starting.take() {
+            self.read_start(&pipe);
+        }
+        // Bounded: an exec that outlives the container may hold a pipe open.
+        self.read_outputs(buffer, |_| true, 64);
+        self.outputs = [None, None];
+        self.log.finish();
+        let mut message = [0; 8];
+        let told = nix::unistd::read(&self.ended, &mut message) == Ok(8);
+        let number = |part: &[u8]| part.try_into().map_or(0, i32::from_ne_bytes);
+        let killed = Signal::SIGKILL as i32;
+        let (code, signal) = match (&self.refused, told) {
+            (Some(_), _) => (128, 0),
+            (None, true) => (number(&message[..4]), number(&message[4..])),
+            // The keeper itself was killed: that is how a container is ended by force.
+            (None, false) => (128 + killed, killed),
+        };
+        let exit = Exit {
+            code,
+            signal: (signal != 0).then_some(signal),
+            refused: self.refused.as_ref().map(|message| message.chars().take(600).collect()),
+            started: self.started,
+            finished: jiff::Timestamp::now().as_millisecond(),
+        };
+        let state = State::Ended(exit);
+        // Durable before anybody is told.
+        let _ = write_state(&self.record, &state);
+        self.state = Some(state);
+        self.cgroups.clear();
+    }
+}
+
+impl Execution {
+    fn finish(mut self) {
+        if let Some(pipe) = self.starting.take() {
+            self.complaint = read_text(&pipe);
+        }
+        let Some(caller) = self.caller else { return };
+        if let Some(message) = self.complaint {
+            let _ = send(&caller, &Reply::Failed { message }, &[]);
+            return;
+        }
+        let mut message = [0; 8];
+        let told = nix::unistd::read(&self.ended, &mut message) == Ok(8);
+        let code = message[..4].try_into().map_or(137, i32::from_ne_bytes);
+        let _ = send(&caller, &Reply::Ended { code: if told { code } else { 137 } }, &[]);
+    }
+}
+
+fn refuse(caller: &OwnedFd, error: &std::io::Error) {
+    let _ = send(caller, &Reply::Failed { message: error.to_string() }, &[]);
+}
+
+fn pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = std::io::pipe()?;
+    let reader = OwnedFd::from(reader);
+    nix::fcntl::fcntl(&reader, nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK))?;
+    Ok((reader, writer.into()))
+}
+
+/// What was said on a start pipe; nothing means that the command runs.
+fn read_text(pipe: &OwnedFd) -> Option<String> {
+    let mut text = [0; 2048];
+    let length = nix::unistd::read(pipe, &mut text).unwrap_or(0);
+    (length > 0).then(|| String::from_utf8_lossy(&text[..length]).into_owned())
+}
+
+fn write_state(record: &File, state: &State) -> std::io::Result<()> {
+    let mut text = serde_json::to_vec(state)?;
+    text.resize(text.len().max(STATE_SIZE), b' ');
+    record.write_all_at(&text, 0)?;
+    record.sync_data()
+}

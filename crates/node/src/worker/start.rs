@@ -1,0 +1,93 @@
+//! Starts one container, or says why it cannot.
+
+use jiff::Timestamp;
+
+use super::prepare::words_of;
+use super::{Worker, back_off};
+use crate::driver::{ContainerSpec, Error};
+use crate::environment;
+use crate::lifecycle::{Obstacle, State};
+use crate::{plan, probes};
+
+impl Worker {
+    pub(super) async fn start(&mut self, name: &str) {
+        let Some(declared) = self.declared(name) else { return };
+        let attempt = self.containers.get(name).map_or(0, |container| container.attempts);
+        let spec = match self.specify(&declared, attempt).await {
+            Ok(spec) => spec,
+            Err((reason, message)) => return self.hinder(name, reason, &message),
+        };
+        let Some(sandbox) = self.sandbox.clone() else { return };
+        let cgroups = self.node.limit(&self.uid, &declared, &mut self.facts);
+        let outcome = sandbox.start(&spec, cgroups).await;
+        let container = self.containers.entry(name.to_owned()).or_default();
+        container.obstacle = None;
+        if let State::Ended(ended) = &container.state {
+            container.last = Some(ended.clone());
+        }
+        match outcome {
+            Ok(()) => {
+                container.attempts = attempt + 1;
+                container.tries = 0;
+                container.ready = false;
+                container.started = false;
+                container.stopping = None;
+                container.state = State::Running { since: Timestamp::now() };
+                let tasks =
+                    probes::run(&self.pod, &declared, attempt, self.facts.address.as_deref(), &sandbox, &self.own);
+                self.probing.insert(name.to_owned(), tasks);
+            }
+            // The shim has recorded this start and tells how it ended.
+            Err(Error::Refused(_)) => {
+                container.attempts = attempt + 1;
+                container.state = State::Waiting;
+                self.await_end(name, attempt);
+            }
+            Err(error) => self.hinder(name, "CreateContainerError", &words_of(&error)),
+        }
+    }
+
+    /// A start that the shim refused is on disk as an end when it got that far; otherwise it never happened.
+    fn await_end(&mut self, name: &str, attempt: u32) {
+        match super::recover::read_state(&self.directory, name, attempt) {
+            Some(crate::driver::State::Ended(exit)) => {
+                let ended = self.describe_end(name, attempt, exit);
+                self.end(name, ended);
+            }
+            // Its end is being written; the event follows.
+            Some(crate::driver::State::Running { .. }) => {}
+            None => {
+                if let Some(container) = self.containers.get_mut(name) {
+                    container.attempts = attempt;
+                }
+                self.hinder(name, "CreateContainerError", "the container's directory could not be made");
+            }
+        }
+    }
+
+    /// Notes why a container does not start, says it once, and comes back.
+    fn hinder(&mut self, name: &str, reason: &str, message: &str) {
+        let container = self.containers.entry(name.to_owned()).or_default();
+        let news = container.obstacle.as_ref().is_none_or(|obstacle| obstacle.message != message);
+        container.tries += 1;
+        let retry = Timestamp::now() + back_off(container.tries);
+        container.obstacle = Some(Obstacle { reason: reason.to_owned(), message: message.to_owned(), retry });
+        if news {
+            self.node.event(&self.pod, "Warning", "Failed", &format!("{reason}: {message}"));
+        }
+    }
+
+    async fn specify(
+        &self,
+        declared: &k8s_openapi::api::core::v1::Container,
+        attempt: u32,
+    ) -> Result<ContainerSpec, (&'static str, String)> {
+        let image = self.node.images.find(declared.image.as_deref().unwrap_or_default());
+        let image = image.map_err(|words| ("ErrImagePull", words))?;
+        let wrong = |words| ("CreateContainerConfigError", words);
+        let sources = self.fetch(environment::needs(declared)).await.map_err(wrong)?;
+        let services = self.node.service_variables();
+        let variables = environment::resolve(&self.pod, declared, &sources, &self.place(), &services).map_err(wrong)?;
+        plan::container(&self.pod, declared, attempt, &image, variables, &self.node.hidden).map_err(wrong)
+    }
+}

@@ -1,0 +1,8 @@
+//! The controllers on a real plane, with Pods that a stand-in for the node brings up.
+
+#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
+
+mod cluster;
+mod deployments;
+mod garbage;
+mod scheduling;

@@ -1,0 +1,211 @@
+// The table of kinds: columns, facts, actions and commands. Pages are made from it, not written one by one.
+
+import type { ReactNode } from "react";
+import { Link } from "react-router";
+import { age, count, duration, short, until } from "./format";
+import { pathOf, request } from "./plane/api";
+import type { Agent, CronTask, Item, KindMap, Plural, Task, Template } from "./plane/types";
+
+export interface Column<T> {
+  title: string;
+  width: string;
+  wide?: boolean;
+  cell: (item: T, now: number) => ReactNode;
+}
+
+export interface Action<T> {
+  label: string;
+  command: (item: T) => string;
+  run: (item: T) => Promise<unknown>;
+  /** Why it cannot be done now; undefined when it can. */
+  refused?: (item: T) => string | undefined;
+}
+
+export interface Kind<T extends Item> {
+  plural: Plural;
+  route: string;
+  title: string;
+  one: string;
+  resource: string;
+  key: string;
+  columns: Column<T>[];
+  facts: (item: T, now: number) => [string, ReactNode][];
+  actions: Action<T>[];
+  /** What deleting takes along. */
+  deletes: string;
+  empty: { text: string; command: string }[];
+}
+
+const ended = (task: Task) => task.phase === "Completed" || task.phase === "Failed";
+
+export function runtime(task: Task, now: number): string {
+  if (!task.startTime) return "–";
+  const end = task.completionTime ? Date.parse(task.completionTime) : now;
+  return duration((end - Date.parse(task.startTime)) / 1000);
+}
+
+export function tokens(task: Task): number {
+  const usage = task.session?.summary?.tokenUsage;
+  return (usage?.input ?? 0) + (usage?.output ?? 0) + (usage?.reasoning ?? 0);
+}
+
+export function cost(task: Task): number {
+  return Number(task.session?.summary?.cost ?? 0);
+}
+
+const money = (value: number) => (value > 0 ? `$${value.toFixed(2)}` : "–");
+const act = (plural: Plural, item: Item, verb: string) => request(`${pathOf(plural, item.namespace, item.name)}/${verb}`, { method: "POST" });
+const where = (task: Task) => task.agentRef?.name ?? (task.templateRef ? `template ${task.templateRef.name}` : "–");
+const namespaceColumn = { title: "Namespace", width: "minmax(90px, 0.7fr)", wide: true, cell: (item: Item) => <span className="quiet mono cut">{item.namespace}</span> };
+const ageColumn = { title: "Age", width: "56px", cell: (item: Item, now: number) => <span className="quiet mono">{age(item.createdAt, now)}</span> };
+
+const tasks: Kind<Task> = {
+  plural: "tasks",
+  route: "tasks",
+  title: "Tasks",
+  one: "Task",
+  resource: "task",
+  key: "t",
+  columns: [
+    namespaceColumn,
+    { title: "Runs on", width: "minmax(110px, 1fr)", cell: (task) => <span className="mono cut">{where(task)}</span> },
+    { title: "Time", width: "72px", wide: true, cell: (task, now) => <span className="mono">{runtime(task, now)}</span> },
+    { title: "Tokens", width: "72px", wide: true, cell: (task) => <span className="mono">{tokens(task) ? short(tokens(task)) : "–"}</span> },
+    { title: "Cost", width: "64px", wide: true, cell: (task) => <span className="mono">{money(cost(task))}</span> },
+    ageColumn,
+  ],
+  facts: (task, now) => [
+    [task.agentRef ? "Agent" : "Template", task.agentRef ? <Link className="mono" to={`/agents/${task.namespace}/${task.agentRef.name}`}>{task.agentRef.name}</Link> : task.templateRef ? <Link className="mono" to={`/templates/${task.namespace}/${task.templateRef.name}`}>{task.templateRef.name}</Link> : "–"],
+    ["Time", <span className="mono">{runtime(task, now)}</span>],
+    ["Timeout", <span className="mono">{task.timeout ?? "none"}</span>],
+    ["Tokens", <span className="mono">{tokens(task) ? count(tokens(task)) : "–"}</span>],
+    ["Cost", <span className="mono">{money(cost(task))}</span>],
+    ["Pod", <span className="mono cut">{task.podName ?? "–"}</span>],
+  ],
+  actions: [
+    {
+      label: "Stop",
+      command: (task) => `kubectl annotate task ${task.name} -n ${task.namespace} kubeopencode.io/stop=true`,
+      run: (task) => act("tasks", task, "stop"),
+      refused: (task) => (ended(task) ? "It has ended already." : undefined),
+    },
+  ],
+  deletes: "the Task, its Pod and its context files. Its log goes with the Pod",
+  empty: [{ text: "A Task is one piece of work for an agent. Create one here with +, or from a file:", command: "kubectl apply -f task.yaml" }],
+};
+
+const cronTasks: Kind<CronTask> = {
+  plural: "crontasks",
+  route: "schedules",
+  title: "Schedules",
+  one: "CronTask",
+  resource: "crontask",
+  key: "s",
+  columns: [
+    namespaceColumn,
+    { title: "Schedule", width: "minmax(110px, 1fr)", cell: (cron) => <span className="mono cut">{cron.schedule}</span> },
+    { title: "Zone", width: "minmax(80px, 0.7fr)", wide: true, cell: (cron) => <span className="quiet cut">{cron.timeZone ?? "UTC"}</span> },
+    { title: "Last", width: "64px", wide: true, cell: (cron, now) => <span className="mono">{age(cron.lastScheduleTime, now)}</span> },
+    { title: "Next", width: "72px", cell: (cron, now) => <span className="mono">{cron.suspend ? "–" : until(cron.nextScheduleTime, now)}</span> },
+    ageColumn,
+  ],
+  facts: (cron, now) => [
+    ["Schedule", <span className="mono">{cron.schedule}</span>],
+    ["Time zone", cron.timeZone ?? "UTC"],
+    ["Next run", <span className="mono">{cron.suspend ? "suspended" : until(cron.nextScheduleTime, now)}</span>],
+    ["Last run", <span className="mono">{age(cron.lastScheduleTime, now)}</span>],
+    ["Active", <span className="mono">{cron.active ?? 0}</span>],
+    ["Runs so far", <span className="mono">{count(cron.totalExecutions ?? 0)}</span>],
+  ],
+  actions: [
+    {
+      label: "Run now",
+      command: (cron) => `kubectl annotate crontask ${cron.name} -n ${cron.namespace} kubeopencode.io/trigger=true`,
+      run: (cron) => act("crontasks", cron, "trigger"),
+      refused: (cron) => (cron.suspend ? "It is suspended. Resume it first." : undefined),
+    },
+    {
+      label: "Suspend",
+      command: (cron) => `kubectl patch crontask ${cron.name} -n ${cron.namespace} --type=merge -p '{"spec":{"suspend":true}}'`,
+      run: (cron) => act("crontasks", cron, "suspend"),
+      refused: (cron) => (cron.suspend ? "It is suspended already." : undefined),
+    },
+    {
+      label: "Resume",
+      command: (cron) => `kubectl patch crontask ${cron.name} -n ${cron.namespace} --type=merge -p '{"spec":{"suspend":false}}'`,
+      run: (cron) => act("crontasks", cron, "resume"),
+      refused: (cron) => (cron.suspend ? undefined : "It is not suspended."),
+    },
+  ],
+  deletes: "the schedule and every Task it created",
+  empty: [{ text: "A CronTask creates Tasks on a schedule:", command: "kubectl apply -f crontask.yaml" }],
+};
+
+const agents: Kind<Agent> = {
+  plural: "agents",
+  route: "agents",
+  title: "Agents",
+  one: "Agent",
+  resource: "agent",
+  key: "a",
+  columns: [
+    namespaceColumn,
+    { title: "Profile", width: "minmax(140px, 2fr)", wide: true, cell: (agent) => <span className="quiet cut">{agent.profile ?? "–"}</span> },
+    { title: "Template", width: "minmax(100px, 1fr)", wide: true, cell: (agent) => <span className="mono cut">{agent.templateRef?.name ?? "–"}</span> },
+    { title: "Most Tasks", width: "88px", wide: true, cell: (agent) => <span className="mono">{agent.maxConcurrentTasks || "no limit"}</span> },
+    ageColumn,
+  ],
+  facts: (agent) => [
+    ["Template", agent.templateRef ? <Link className="mono" to={`/templates/${agent.namespace}/${agent.templateRef.name}`}>{agent.templateRef.name}</Link> : "none"],
+    ["Address", <span className="mono cut" title={agent.serverStatus.url}>{agent.serverStatus.url ?? "–"}</span>],
+    ["Workspace", <span className="mono">{agent.workspaceDir ?? "/workspace"}</span>],
+    ["Service account", <span className="mono cut">{agent.serviceAccountName ?? "from template"}</span>],
+    ["Most Tasks at once", <span className="mono">{agent.maxConcurrentTasks || "no limit"}</span>],
+    ["Starts", <span className="mono">{agent.quota ? `${agent.quota.maxTaskStarts} in ${duration(agent.quota.windowSeconds)}` : "no limit"}</span>],
+  ],
+  actions: [
+    {
+      label: "Suspend",
+      command: (agent) => `kubectl patch agent ${agent.name} -n ${agent.namespace} --type=merge -p '{"spec":{"suspend":true}}'`,
+      run: (agent) => act("agents", agent, "suspend"),
+      refused: (agent) => (agent.suspend ? "It is suspended already." : undefined),
+    },
+    {
+      label: "Resume",
+      command: (agent) => `kubectl patch agent ${agent.name} -n ${agent.namespace} --type=merge -p '{"spec":{"suspend":false}}'`,
+      run: (agent) => act("agents", agent, "resume"),
+      refused: (agent) => (agent.suspend ? undefined : "It is not suspended."),
+    },
+  ],
+  deletes: "the Agent, its Deployment, Service, Pods and volumes. Sessions and workspace on those volumes are lost",
+  empty: [{ text: "An Agent is a running OpenCode server that Tasks attach to:", command: "kubectl apply -f agent.yaml" }],
+};
+
+const templates: Kind<Template> = {
+  plural: "agenttemplates",
+  route: "templates",
+  title: "Templates",
+  one: "AgentTemplate",
+  resource: "agenttemplate",
+  key: "m",
+  columns: [
+    namespaceColumn,
+    { title: "Image", width: "minmax(140px, 2fr)", wide: true, cell: (template) => <span className="mono quiet cut">{template.executorImage ?? "default"}</span> },
+    { title: "Workspace", width: "minmax(90px, 1fr)", wide: true, cell: (template) => <span className="mono cut">{template.workspaceDir}</span> },
+    ageColumn,
+  ],
+  facts: (template) => [
+    ["Image", <span className="mono cut" title={template.executorImage}>{template.executorImage ?? "default"}</span>],
+    ["Workspace", <span className="mono">{template.workspaceDir}</span>],
+    ["Service account", <span className="mono cut">{template.serviceAccountName}</span>],
+    ["Most Tasks at once", <span className="mono">{template.maxConcurrentTasks || "no limit"}</span>],
+    ["Starts", <span className="mono">{template.quota ? `${template.quota.maxTaskStarts} in ${duration(template.quota.windowSeconds)}` : "no limit"}</span>],
+  ],
+  actions: [],
+  deletes: "the template. Agents and Tasks that refer to it stop with a reason until it is back",
+  empty: [{ text: "A template holds what Agents and one-off Tasks have in common:", command: "kubectl apply -f template.yaml" }],
+};
+
+export const KINDS: { [P in Plural]: Kind<KindMap[P]> } = { tasks, crontasks: cronTasks, agents, agenttemplates: templates };
+export const KIND_LIST = [tasks, cronTasks, agents, templates] as unknown as Kind<Item>[];
+export const linkTo = (kind: { route: string }, item: Item) => `/${kind.route}/${item.namespace}/${item.name}`;

@@ -1,0 +1,150 @@
+// What the Overview tab and the rail show, by kind.
+
+import { Link } from "react-router";
+import { Badge, Age } from "../parts/common";
+import { duration } from "../format";
+import { healthOf } from "../health";
+import { KINDS, linkTo, runtime } from "../kinds";
+import { useList } from "../plane/store";
+import type { Agent, CronTask, Item, Plural, Task } from "../plane/types";
+import { useNow } from "../parts/common";
+
+export function OverviewTab({ plural, item }: { plural: Plural; item: Item }) {
+  return (
+    <>
+      {plural === "tasks" ? <TaskOverview task={item as Task} /> : null}
+      {plural === "agents" ? <AgentOverview agent={item as Agent} /> : null}
+      {plural === "crontasks" ? <CronOverview cron={item as CronTask} /> : null}
+      {plural === "agenttemplates" ? <TemplateOverview item={item} /> : null}
+      <Conditions item={item} />
+    </>
+  );
+}
+
+export function Rail({ plural, item }: { plural: Plural; item: Item }) {
+  if (plural === "tasks") return <Timeline task={item as Task} />;
+  if (plural === "agents") return <Capacity agent={item as Agent} />;
+  return null;
+}
+
+function TaskOverview({ task }: { task: Task }) {
+  const summary = task.session?.summary;
+  return (
+    <>
+      <h2>What to do</h2>
+      <pre className="pre">{task.description ?? "No description: the agent has only its contexts."}</pre>
+      {task.contexts?.length ? (
+        <>
+          <h2>Contexts</h2>
+          <table className="plain"><tbody>{task.contexts.map((context, index) => <tr key={index}><td>{context.type}</td><td className="mono">{context.name ?? "–"}</td><td className="mono">{context.mountPath ?? "context.md"}</td><td className="cut">{context.text?.slice(0, 120)}</td></tr>)}</tbody></table>
+        </>
+      ) : null}
+      {summary ? (
+        <>
+          <h2>Session</h2>
+          <p>{summary.messageCount ?? 0} messages · {summary.filesChanged ?? 0} files changed, <span className="done">+{summary.additions ?? 0}</span> <span className="failed">−{summary.deletions ?? 0}</span></p>
+        </>
+      ) : null}
+    </>
+  );
+}
+
+function Timeline({ task }: { task: Task }) {
+  const now = useNow();
+  const waited = task.startTime ? (Date.parse(task.startTime) - Date.parse(task.createdAt)) / 1000 : undefined;
+  return (
+    <>
+      <h2>Timeline</h2>
+      <ol className="timeline">
+        <li>Created <Age at={task.createdAt} /> ago</li>
+        {task.startTime ? <li>Started after {duration(waited ?? 0)}</li> : <li>{task.phase}</li>}
+        {task.startTime ? <li>{task.completionTime ? `${healthOf("tasks", task).word} after ${runtime(task, now)}` : `Running for ${runtime(task, now)}`}</li> : null}
+      </ol>
+    </>
+  );
+}
+
+function AgentOverview({ agent }: { agent: Agent }) {
+  const tasks = useList("tasks").filter((task) => task.namespace === agent.namespace && task.agentRef?.name === agent.name);
+  const active = tasks.filter((task) => task.phase !== "Completed" && task.phase !== "Failed");
+  return (
+    <>
+      {agent.profile ? <p>{agent.profile}</p> : null}
+      <h2>What it is made of</h2>
+      <ul className="tree">
+        <li>
+          <div className="node"><Badge health={healthOf("agents", agent)} /><span>Agent</span><span className="mono">{agent.name}</span></div>
+          <ul className="tree">
+            <li>
+              <div className="node"><span>Deployment</span><span className="mono">{agent.serverStatus.deploymentName ?? "not created yet"}</span></div>
+              <ul className="tree">
+                {active.map((task) => <li key={task.uid}><div className="node"><Badge health={healthOf("tasks", task)} /><span>Task</span><Link className="mono" to={linkTo(KINDS.tasks, task)}>{task.name}</Link></div></li>)}
+                {active.length === 0 ? <li><div className="node quiet">no Task runs on it</div></li> : null}
+              </ul>
+            </li>
+            <li><div className="node"><span>Service</span><span className="mono">{agent.serverStatus.serviceName ?? "not created yet"}</span></div></li>
+          </ul>
+        </li>
+      </ul>
+      <TaskList title="Last Tasks" tasks={tasks.slice(0, 10)} />
+    </>
+  );
+}
+
+function Capacity({ agent }: { agent: Agent }) {
+  const running = useList("tasks").filter((task) => task.namespace === agent.namespace && task.agentRef?.name === agent.name && task.phase === "Running").length;
+  const now = useNow();
+  const quota = agent.quota;
+  const started = quota ? (agent.taskStartHistory ?? []).filter((start) => now - Date.parse(start.startTime) < quota.windowSeconds * 1000).length : 0;
+  return (
+    <>
+      <h2>Capacity</h2>
+      <Meter label={`${running} of ${agent.maxConcurrentTasks || "any number of"} Tasks run`} part={agent.maxConcurrentTasks ? running / agent.maxConcurrentTasks : 0} />
+      {quota ? <Meter label={`${started} of ${quota.maxTaskStarts} starts in the last ${duration(quota.windowSeconds)}`} part={started / quota.maxTaskStarts} /> : null}
+    </>
+  );
+}
+
+function Meter({ label, part }: { label: string; part: number }) {
+  return <div style={{ marginBottom: 12 }}>{label}<div className="meter" role="img" aria-label={label}><span style={{ width: `${Math.min(1, part) * 100}%` }} /></div></div>;
+}
+
+function CronOverview({ cron }: { cron: CronTask }) {
+  const tasks = useList("tasks").filter((task) => task.namespace === cron.namespace && task.labels?.["kubeopencode.io/crontask"] === cron.name);
+  return <TaskList title="Runs" tasks={tasks.slice(0, 50)} />;
+}
+
+function TemplateOverview({ item }: { item: Item }) {
+  const agents = useList("agents").filter((agent) => agent.namespace === item.namespace && agent.templateRef?.name === item.name);
+  const tasks = useList("tasks").filter((task) => task.namespace === item.namespace && task.templateRef?.name === item.name);
+  return (
+    <>
+      <h2>Agents that follow it</h2>
+      {agents.length === 0 ? <p className="quiet">None.</p> : <ul className="tree">{agents.map((agent) => <li key={agent.uid}><div className="node"><Badge health={healthOf("agents", agent)} /><Link className="mono" to={linkTo(KINDS.agents, agent)}>{agent.name}</Link></div></li>)}</ul>}
+      <TaskList title="Tasks made from it" tasks={tasks.slice(0, 20)} />
+    </>
+  );
+}
+
+function TaskList({ title, tasks }: { title: string; tasks: Task[] }) {
+  return (
+    <>
+      <h2>{title}</h2>
+      {tasks.length === 0 ? <p className="quiet">None yet.</p> : null}
+      <table className="plain"><tbody>{tasks.map((task) => <tr key={task.uid}><td><Badge health={healthOf("tasks", task)} /></td><td><Link className="mono" to={linkTo(KINDS.tasks, task)}>{task.name}</Link></td><td className="quiet"><Age at={task.createdAt} /></td></tr>)}</tbody></table>
+    </>
+  );
+}
+
+function Conditions({ item }: { item: Item }) {
+  if (item.conditions.length === 0) return null;
+  return (
+    <>
+      <h2>Conditions</h2>
+      <table className="plain">
+        <thead><tr><th>Condition</th><th>Status</th><th>Reason</th><th>Message</th><th>Since</th></tr></thead>
+        <tbody>{item.conditions.map((condition) => <tr key={condition.type}><td>{condition.type}</td><td>{condition.status}</td><td>{condition.reason}</td><td>{condition.message}</td><td className="quiet"><Age at={condition.lastTransitionTime} /></td></tr>)}</tbody>
+      </table>
+    </>
+  );
+}

@@ -1,0 +1,113 @@
+// The frame: navigation, the state of the stream, keys that work everywhere.
+
+import { useEffect, useState } from "react";
+import { Link, NavLink, Outlet, useNavigate } from "react-router";
+import { duration } from "../format";
+import { KIND_LIST } from "../kinds";
+import { useConnection, useList } from "../plane/store";
+import { useNow } from "./common";
+import { Palette } from "./Palette";
+
+const ROOM_FOR = ["Packs", "Tools", "Releases"];
+
+export function Shell() {
+  const [palette, setPalette] = useState(false);
+  const [keys, setKeys] = useState(false);
+  useKeys(() => setPalette(true), () => setKeys((shown) => !shown));
+  const running = useList("tasks").filter((task) => task.phase === "Running").length;
+  return (
+    <div className="shell">
+      <header className="side">
+        <Link className="brand" to="/"><img src="/orrery.svg" alt="" width="20" height="20" />Orrery</Link>
+        <nav aria-label="Pages">
+          <NavLink to="/" end>Overview</NavLink>
+          {KIND_LIST.map((kind) => (
+            <NavLink key={kind.plural} to={`/${kind.route}`}>
+              {kind.title}
+              {kind.plural === "tasks" && running > 0 ? <span className="mono running" title={`${running} running`}>{running}</span> : null}
+            </NavLink>
+          ))}
+          <NavLink to="/config">Config</NavLink>
+        </nav>
+        <div className="foot">
+          <button type="button" className="button" onClick={() => setPalette(true)}>Search <kbd>⌘K</kbd></button>
+          <Theme />
+          <span title={`${ROOM_FOR.join(", ")} come with their dialects`}><kbd>?</kbd> shows keys</span>
+        </div>
+      </header>
+      <main className="main">
+        <ConnectionBar />
+        <Outlet />
+      </main>
+      {palette ? <Palette close={() => setPalette(false)} /> : null}
+      {keys ? <Keys close={() => setKeys(false)} /> : null}
+    </div>
+  );
+}
+
+function ConnectionBar() {
+  const connection = useConnection();
+  const now = useNow();
+  if (connection.state !== "cut") return null;
+  return <div className="bar" role="alert">Not live: the server has not answered for {duration((now - connection.since) / 1000)}. What you see is from before; it reconnects by itself.</div>;
+}
+
+function Theme() {
+  const [theme, setTheme] = useState(() => localStorage.getItem("theme") ?? "system");
+  useEffect(() => {
+    document.documentElement.dataset.theme = theme;
+    localStorage.setItem("theme", theme);
+  }, [theme]);
+  return (
+    <label>
+      Theme{" "}
+      <select className="field" value={theme} onChange={(event) => setTheme(event.target.value)}>
+        <option>system</option>
+        <option>light</option>
+        <option>dark</option>
+      </select>
+    </label>
+  );
+}
+
+function Keys({ close }: { close: () => void }) {
+  const rows: [string, string][] = [["⌘K or Ctrl-K", "Find anything"], ["/", "Filter this list"], ["g o", "Overview"], ...KIND_LIST.map((kind): [string, string] => [`g ${kind.key}`, kind.title]), ["c", "Create a Task"], ["?", "These keys"]];
+  return (
+    <dialog ref={(dialog) => { if (dialog && !dialog.open) dialog.showModal(); }} onClose={close} aria-label="Keys">
+      <table className="plain"><tbody>{rows.map(([key, does]) => <tr key={key}><td><kbd>{key}</kbd></td><td>{does}</td></tr>)}</tbody></table>
+      <p><button type="button" className="button" onClick={close}>Close</button></p>
+    </dialog>
+  );
+}
+
+function useKeys(openPalette: () => void, toggleKeys: () => void) {
+  const navigate = useNavigate();
+  useEffect(() => {
+    let leader = 0;
+    const press = (event: KeyboardEvent) => {
+      if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        openPalette();
+        return;
+      }
+      const target = event.target as HTMLElement;
+      if (event.metaKey || event.ctrlKey || event.altKey || target.closest("input, textarea, select, dialog, [contenteditable]")) return;
+      if (Date.now() - leader < 1000) {
+        leader = 0;
+        const kind = KIND_LIST.find((one) => one.key === event.key);
+        if (event.key === "o") void navigate("/");
+        else if (kind) void navigate(`/${kind.route}`);
+        return;
+      }
+      if (event.key === "g") leader = Date.now();
+      else if (event.key === "c") void navigate("/tasks/create");
+      else if (event.key === "?") toggleKeys();
+      else if (event.key === "/") {
+        event.preventDefault();
+        document.querySelector<HTMLInputElement>("[data-filter]")?.focus();
+      }
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, [navigate, openPalette, toggleKeys]);
+}

@@ -1,0 +1,58 @@
+// The whole object: read, edit, see what would change, apply.
+
+import { useEffect, useMemo, useState } from "react";
+import { pathOf, request, requestText } from "../plane/api";
+import type { Item, Plural } from "../plane/types";
+import { difference } from "../difference";
+import { Command, Problem } from "./common";
+
+export function YamlTab({ plural, resource, item }: { plural: Plural; resource: string; item: Item }) {
+  const path = pathOf(plural, item.namespace, item.name);
+  const [original, setOriginal] = useState<string>();
+  const [edited, setEdited] = useState("");
+  const [error, setError] = useState<Error>();
+  const [checked, setChecked] = useState<string>();
+  const changed = original !== undefined && edited !== original;
+
+  useEffect(() => {
+    if (changed) return;
+    requestText(`${path}?output=yaml`).then(
+      (text) => {
+        setOriginal(text);
+        setEdited(text);
+      },
+      (refusal: Error) => setError(refusal),
+    );
+    // A newer version replaces the text unless somebody is editing it.
+  }, [path, item.resourceVersion]); // eslint-disable-line
+
+  const attempt = async (dryRun: boolean) => {
+    setError(undefined);
+    try {
+      if (dryRun) setChecked(await requestText(`${path}?output=yaml&dryRun=All`, { method: "PUT", yaml: edited }));
+      else {
+        await request(path, { method: "PUT", yaml: edited });
+        const text = await requestText(`${path}?output=yaml`);
+        setOriginal(text);
+        setEdited(text);
+        setChecked(undefined);
+      }
+    } catch (refusal) {
+      setError(refusal as Error);
+    }
+  };
+  const lines = useMemo(() => (checked !== undefined && original !== undefined ? difference(original, checked) : []), [checked, original]);
+  return (
+    <section aria-label="YAML">
+      <Problem error={error} />
+      <textarea className="field mono" rows={24} spellCheck={false} aria-label="The object as YAML" value={edited} onChange={(event) => { setEdited(event.target.value); setChecked(undefined); }} />
+      <div className="tools" style={{ margin: "8px 0" }}>
+        <button type="button" className="button" disabled={!changed} onClick={() => attempt(true)}>Show what would change</button>
+        <button type="button" className="button first" disabled={!changed} onClick={() => attempt(false)}>Apply</button>
+        <button type="button" className="button" disabled={!changed} onClick={() => { setEdited(original ?? ""); setChecked(undefined); setError(undefined); }}>Undo</button>
+      </div>
+      {lines.length > 0 ? <pre className="pre" aria-label="What would change">{lines.map((line, index) => <div key={index} className={line.kind === "+" ? "done" : line.kind === "-" ? "failed" : "quiet"}>{`${line.kind} ${line.text}`}</div>)}</pre> : null}
+      <Command text={`kubectl edit ${resource} ${item.name} -n ${item.namespace}`} />
+    </section>
+  );
+}
