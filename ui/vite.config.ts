@@ -1,8 +1,14 @@
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 
-export default defineConfig({
-  plugins: [react()],
-  build: { target: "es2022", assetsInlineLimit: 0, modulePreload: { polyfill: false } },
-  server: { proxy: { "/api": "http://127.0.0.1:2746", "/login": "http://127.0.0.1:2746" } },
+// `npm run dev` shows pages as they are edited, with the data of a plane that runs beside it.
+const plane = "http://127.0.0.1:2746";
+
+export default defineConfig(({ mode }) => {
+  const target = mode === "development" ? plane : mode.replace(/^plane=/, "");
+  return {
+    plugins: [react()],
+    build: { target: "es2022", assetsInlineLimit: 0, modulePreload: { polyfill: false } },
+    server: { proxy: { "/api": target, "/login": target } },
+  };
 });

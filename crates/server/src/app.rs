@@ -187,7 +187,7 @@ async fn get_config(
     Query(query): Query<ObjectQuery>,
     headers: HeaderMap,
 ) -> Result<Response> {
-    resources::get(&CONFIG, &caller, None, CONFIG_OBJECT, &query, &headers).await
+    resources::get_singleton(&CONFIG, &caller, CONFIG_OBJECT, &query, &headers).await
 }
 
 async fn put_config(
@@ -196,7 +196,7 @@ async fn put_config(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response> {
-    resources::replace(&CONFIG, &caller, None, CONFIG_OBJECT, &query, &headers, &body).await
+    resources::put_singleton(&CONFIG, &caller, CONFIG_OBJECT, &query, &headers, &body).await
 }
 
 async fn health(State(app): State<App>) -> Json<Value> {

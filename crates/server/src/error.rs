@@ -43,6 +43,11 @@ impl Error {
         Self::new(StatusCode::NOT_FOUND, "NotFound", message)
     }
 
+    /// Whether there is no such object.
+    pub fn is_not_found(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND
+    }
+
     /// Whether the caller may not do this.
     pub fn is_forbidden(&self) -> bool {
         self.status == StatusCode::FORBIDDEN

@@ -105,6 +105,49 @@ pub async fn namespaces(State(app): State<App>, Extension(caller): Extension<Cal
     Ok(Json(json!({"namespaces": names})))
 }
 
+/// `GET /api/v1/config`: the one object, or the empty one that stands for the defaults while nobody made it.
+pub async fn get_singleton(
+    kind: &'static Kind,
+    caller: &Caller,
+    name: &str,
+    query: &ObjectQuery,
+    headers: &HeaderMap,
+) -> Result<Response> {
+    match get(kind, caller, None, name, query, headers).await {
+        Err(error) if error.is_not_found() => respond(kind, &empty(kind, name), query, StatusCode::OK),
+        answer => answer,
+    }
+}
+
+/// `PUT /api/v1/config`: replaces the object, or makes it.
+pub async fn put_singleton(
+    kind: &'static Kind,
+    caller: &Caller,
+    name: &str,
+    query: &ObjectQuery,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response> {
+    match replace(kind, caller, None, name, query, headers, body).await {
+        Err(error) if error.is_not_found() => {
+            let mut object = empty(kind, name);
+            let sent = read(headers, body)?;
+            object.data["spec"] = sent.get("spec").cloned().unwrap_or(sent);
+            let created = kind.api(&caller.client, None).create(&writing(query), &object).await?;
+            respond(kind, &created, query, StatusCode::CREATED)
+        }
+        answer => answer,
+    }
+}
+
+fn empty(kind: &Kind, name: &str) -> DynamicObject {
+    DynamicObject::new(name, &kind.resource()).data(json!({"spec": {}}))
+}
+
+fn writing(query: &ObjectQuery) -> PostParams {
+    PostParams { dry_run: query.dry_run.is_some(), field_manager: Some("orrery-server".to_owned()) }
+}
+
 /// `GET …/{name}`, as a view or, with `?output=yaml`, as the whole object.
 pub async fn get(
     kind: &'static Kind,
@@ -132,8 +175,7 @@ pub async fn create(
     body: &Bytes,
 ) -> Result<Response> {
     let object = complete(kind, namespace, read(headers, body)?)?;
-    let parameters = PostParams { dry_run: query.dry_run.is_some(), field_manager: Some("orrery-server".to_owned()) };
-    let created = kind.api(&caller.client, Some(namespace)).create(&parameters, &object).await?;
+    let created = kind.api(&caller.client, Some(namespace)).create(&writing(query), &object).await?;
     respond(kind, &created, query, StatusCode::CREATED)
 }
 
@@ -167,8 +209,7 @@ pub async fn replace(
         }
     }
     object.data["spec"] = if sent.get("spec").is_some() { sent["spec"].clone() } else { sent };
-    let parameters = PostParams { dry_run: query.dry_run.is_some(), field_manager: Some("orrery-server".to_owned()) };
-    let replaced = objects.replace(name, &parameters, &object).await?;
+    let replaced = objects.replace(name, &writing(query), &object).await?;
     respond(kind, &replaced, query, StatusCode::OK)
 }
 

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "react";
 import { Command, Problem } from "../parts/common";
-import { Refused, requestText } from "../plane/api";
+import { requestText } from "../plane/api";
 
 export function Config() {
   const [text, setText] = useState<string>();
@@ -10,7 +10,7 @@ export function Config() {
   useEffect(() => {
     requestText("/config?output=yaml").then(setText, setError);
   }, []);
-  const missing = error instanceof Refused && error.code === 404;
+  const missing = text !== undefined && !text.includes("resourceVersion");
   return (
     <>
       <div className="head"><h1>Config</h1></div>
@@ -20,8 +20,8 @@ export function Config() {
           <Command text="kubectl explain kubeopencodeconfig.spec" />
         </div>
       ) : <Problem error={error} />}
-      {text ? <pre className="pre">{text}</pre> : null}
-      {text ? <Command text="kubectl edit kubeopencodeconfig cluster" /> : null}
+      {text && !missing ? <pre className="pre">{text}</pre> : null}
+      {text && !missing ? <Command text="kubectl edit kubeopencodeconfig cluster" /> : null}
     </>
   );
 }

@@ -16,7 +16,7 @@ export function Dashboard() {
   const agents = useList("agents");
   const schedules = useList("crontasks");
   const templates = useList("agenttemplates");
-  const loaded = useLoaded("tasks") && useLoaded("agents");
+  const loaded = [useLoaded("tasks"), useLoaded("agents"), useLoaded("crontasks"), useLoaded("agenttemplates")].every(Boolean);
   const now = useNow();
   if (loaded && tasks.length + agents.length + schedules.length + templates.length === 0) return <Begin />;
   const recent = tasks.filter((task) => now - Date.parse(task.createdAt) < DAY);
