@@ -16,6 +16,7 @@
 
 mod defaults;
 mod normalize;
+mod validation;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, RwLock};
@@ -26,6 +27,7 @@ use crate::schema::{Additional, ListType, PatchStrategy, Schema, Type};
 
 pub use defaults::default;
 pub use normalize::{decode, normalize};
+pub use validation::validate;
 
 const TABLE: &str = include_str!("builtin/types.txt");
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";

@@ -153,7 +153,7 @@ fn check_spec(spec: &Value) -> Vec<Cause> {
             causes.push(field::required(&schema_path.child("openAPIV3Schema"), ""));
         }
     }
-    causes.extend(check_versions(spec, &versions));
+    causes.extend(check_versions(&versions));
     for part in ["plural", "singular", "kind", "listKind"] {
         if text(&spec["names"][part]).is_empty() {
             causes.push(field::required(&path.child("names").child(part), ""));
@@ -166,7 +166,7 @@ fn check_spec(spec: &Value) -> Vec<Cause> {
 
 /// The versions one by one. What all of them share is reported where the API server keeps it: on the
 /// whole spec.
-fn check_versions(spec: &Value, versions: &[&Value]) -> Vec<Cause> {
+fn check_versions(versions: &[&Value]) -> Vec<Cause> {
     let path = Path::new("spec");
     let versions_path = path.child("versions");
     let mut causes = Vec::new();
@@ -199,16 +199,27 @@ fn check_versions(spec: &Value, versions: &[&Value]) -> Vec<Cause> {
             causes.extend(check_selectable(version, &version_path));
         }
     }
+    if let Some(first) = versions.first().map(|first| text(&first["name"])) {
+        // Kubernetes keeps the first version's name on the spec too, and says it twice.
+        let problems = names::dns1035_label(first);
+        if !problems.is_empty() {
+            causes.push(field::invalid_text(&path.child("version"), first, &problems.join(",")));
+        }
+    }
     if versions
         .iter()
         .enumerate()
         .any(|(index, version)| versions[..index].iter().any(|other| other["name"] == version["name"]))
     {
-        causes.push(field::invalid(&versions_path, &spec["versions"], "must contain unique version names"));
+        causes.push(field::invalid_printed(
+            &versions_path,
+            &print_versions(versions),
+            "must contain unique version names",
+        ));
     }
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
         let detail = "must have exactly one version marked as storage version";
-        causes.push(field::invalid(&versions_path, &spec["versions"], detail));
+        causes.push(field::invalid_printed(&versions_path, &print_versions(versions), detail));
     }
     if let Some(first) = versions.first() {
         if shared("schema") {
@@ -225,6 +236,28 @@ fn check_versions(spec: &Value, versions: &[&Value]) -> Vec<Cause> {
         }
     }
     causes
+}
+
+/// Versions the way the API server prints them inside a cause, without what it keeps elsewhere.
+fn print_versions(versions: &[&Value]) -> String {
+    if versions.is_empty() {
+        return "null".to_owned();
+    }
+    let flag = |version: &Value, key: &str| version[key] == true;
+    let printed: Vec<String> = versions
+        .iter()
+        .map(|version| {
+            format!(
+                "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":{},\"Schema\":null,\"Subresources\":null,\"AdditionalPrinterColumns\":null,\"SelectableFields\":null}}",
+                field::quote(text(&version["name"])),
+                flag(version, "served"),
+                flag(version, "storage"),
+                flag(version, "deprecated"),
+                field::json(&version["deprecationWarning"]),
+            )
+        })
+        .collect();
+    format!("[{}]", printed.join(","))
 }
 
 fn deprecation_warning(version: &Value) -> Option<&'static str> {
@@ -357,7 +390,16 @@ fn check_selectable(version: &Value, path: &Path<'_>) -> Vec<Cause> {
             continue;
         };
         if given.starts_with(".metadata") {
-            causes.push(field::invalid_text(&path, given, "must not point to fields in metadata"));
+            // Metadata is only as well known as the definition describes it.
+            let described = given[1..]
+                .split('.')
+                .try_fold(&version["schema"]["openAPIV3Schema"], |node, name| node["properties"].get(name));
+            let detail = match described {
+                Some(_) => "must not point to fields in metadata",
+                None => "is an invalid path: does not refer to a valid field",
+            };
+            causes.push(field::invalid_text(&path, given, detail));
+            continue;
         }
         if !matches!(found.value_type, Type::String | Type::Boolean | Type::Integer) {
             let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
@@ -460,7 +502,7 @@ pub fn stored_versions(definition: &Value) -> Vec<Cause> {
     let stored = &definition["status"]["storedVersions"];
     let listed: Vec<&str> = list(stored).map(text).collect();
     if listed.is_empty() {
-        return vec![field::invalid(&path, &json!([]), "must have at least one stored version")];
+        return vec![field::invalid(&path, &Value::Null, "must have at least one stored version")];
     }
     let mut causes = Vec::new();
     for version in list(&definition["spec"]["versions"]) {

@@ -111,6 +111,18 @@ pub fn duplicate_omitted(path: &Path<'_>) -> Cause {
     cause("FieldValueDuplicate", path, "Duplicate value".to_owned())
 }
 
+/// A repeated value that was already printed.
+pub fn duplicate_printed(path: &Path<'_>, printed: &str) -> Cause {
+    cause("FieldValueDuplicate", path, format!("Duplicate value: {printed}"))
+}
+
+/// An unknown value that was already printed.
+pub fn not_supported_printed(path: &Path<'_>, printed: &str, supported: &[&str]) -> Cause {
+    let list: Vec<String> = supported.iter().map(|one| quote(one)).collect();
+    let message = format!("Unsupported value: {printed}: supported values: {}", list.join(", "));
+    cause("FieldValueNotSupported", path, message)
+}
+
 /// The value has the wrong type.
 pub fn type_invalid(path: &Path<'_>, value: &Value, detail: &str) -> Cause {
     cause("FieldValueTypeInvalid", path, with_detail(&format!("Invalid value: {}", print(value)), detail))

@@ -1,6 +1,7 @@
 //! Built-in kinds pass through typed structures in Kubernetes. What such a passage refuses and changes is
 //! done here: wrong types, zero values that mean absence, quantities and times in their one true form.
 
+use base64::{DecodeError, Engine as _};
 use jiff::Timestamp;
 use jiff::fmt::temporal::DateTimePrinter;
 use serde_json::Value;
@@ -107,9 +108,18 @@ fn walk<'a>(
         && text.parse::<Timestamp>().is_err()
     {
         let quoted = field::quote(text);
-        return Err(format!(
-            "parsing time {quoted} as \"2006-01-02T15:04:05Z07:00\": cannot parse {quoted} as \"2006\""
-        ));
+        let micro = schema.name.as_deref().is_some_and(|name| name.ends_with("MicroTime"));
+        let layout = if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
+        return Err(format!("parsing time {quoted} as \"{layout}\": cannot parse {quoted} as \"2006\""));
+    }
+    if let (Some("byte"), Some(text)) = (schema.format.as_deref(), value.as_str())
+        && let Err(error) = base64::engine::general_purpose::STANDARD.decode(text)
+    {
+        let offset = match error {
+            DecodeError::InvalidByte(offset, _) | DecodeError::InvalidLastSymbol(offset, _) => offset,
+            DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len() / 4 * 4,
+        };
+        return Err(format!("illegal base64 data at input byte {offset}"));
     }
     match value {
         Value::Object(map) => {

@@ -51,9 +51,10 @@ impl Compiled {
 
     /// As [`Compiled::new`], with the path that causes should name.
     pub fn new_at(schema: &Schema, path: &Path<'_>) -> Result<Self, Vec<Cause>> {
-        let mut compiler = Compiler { causes: Vec::new() };
+        let mut compiler = Compiler::default();
         let scope = Scope { cardinality: 1.0, is_root: true, uncorrelatable: None };
         let root = compiler.node(schema, path, &scope).unwrap_or_default();
+        compiler.total(path);
         if compiler.causes.is_empty() { Ok(Self { schema: schema.clone(), root }) } else { Err(compiler.causes) }
     }
 
@@ -103,11 +104,29 @@ struct Scope {
     uncorrelatable: Option<String>,
 }
 
+#[derive(Default)]
 struct Compiler {
     causes: Vec<Cause>,
+    /// What each rule may cost, and where it is.
+    costs: Vec<(f64, String)>,
 }
 
 impl Compiler {
+    /// All rules of a schema together may not cost too much either.
+    fn total(&mut self, path: &Path<'_>) {
+        let total: f64 = self.costs.iter().map(|(cost, _)| cost).sum();
+        if total <= analysis::TOTAL_COST_LIMIT {
+            return;
+        }
+        self.costs.sort_by(|left, right| right.0.total_cmp(&left.0));
+        let detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+        for (_, rule) in self.costs.iter().take(4) {
+            self.causes.push(field::forbidden(&Path::new(rule), detail));
+        }
+        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        self.causes.push(field::forbidden(path, &analysis::too_expensive(what, total / analysis::TOTAL_COST_LIMIT)));
+    }
+
     fn node(&mut self, schema: &Schema, path: &Path<'_>, scope: &Scope) -> Option<Node> {
         let mut node = Node::default();
         let rules_path = path.child("x-kubernetes-validations");
@@ -156,7 +175,9 @@ impl Compiler {
         if let Some(problem) = findings.problem {
             self.causes.push(field::invalid_printed(&rule_path, &printed, &problem));
         }
-        let excess = findings.cost * scope.cardinality / analysis::COST_LIMIT;
+        let cost = findings.cost * scope.cardinality;
+        self.costs.push((cost, rule_path.to_string()));
+        let excess = cost / analysis::COST_LIMIT;
         if excess > 1.0 {
             self.causes.push(field::forbidden(&rule_path, &analysis::too_expensive("estimated rule cost", excess)));
         }
@@ -178,11 +199,6 @@ impl Compiler {
             Some(Ok(program)) => Some(program),
             None => None,
         };
-        if let Some(field_path) = &rule.field_path
-            && !analysis::is_field(schema, field_path)
-        {
-            self.causes.push(field::invalid_text(&path.child("fieldPath"), field_path, "must be a valid path"));
-        }
         Some(Ready { rule: rule.clone(), program, message, uses_old })
     }
 }

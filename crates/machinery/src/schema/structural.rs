@@ -179,7 +179,13 @@ fn value_validation(schema: &Value, skip_any_of: bool, skip_first: bool, path: &
     let pattern = text(schema, "pattern");
     if let Err(error) = Regex::new(pattern) {
         let words = error.to_string();
-        let reason = words.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        let reason = match words.lines().last().unwrap_or_default().trim_start_matches("error: ") {
+            "unclosed group" => "missing closing )",
+            "unopened group" => "unexpected )",
+            "unclosed character class" => "missing closing ]",
+            "repetition operator missing expression" => "missing argument to repetition operator",
+            other => other,
+        };
         let detail =
             format!("must be a valid regular expression, but isn't: error parsing regexp: {reason}: `{pattern}`");
         causes.push(field::invalid_text(&path.child("pattern"), pattern, &detail));
@@ -552,7 +558,34 @@ fn rules(schema: &Value, path: &Path<'_>, causes: &mut Vec<Cause>) {
         if field_path.contains(['\n', '\r']) {
             causes.push(field::invalid_text(&path.child("fieldPath"), field_path, "must not contain line breaks"));
         }
+        if !field_path.is_empty() && !leads_to_field(schema, field_path) {
+            causes.push(field::invalid_text(&path.child("fieldPath"), field_path, "must be a valid path"));
+        }
     }
+}
+
+/// Whether a path such as `.a['b.c'].d` names a field that the schema describes.
+fn leads_to_field(schema: &Value, path: &str) -> bool {
+    let mut current = schema;
+    let mut rest = path.trim();
+    while !rest.is_empty() {
+        let name;
+        if let Some(quoted) = rest.strip_prefix("['") {
+            let Some((key, after)) = quoted.split_once("']") else { return false };
+            (name, rest) = (key, after);
+        } else if let Some(dotted) = rest.strip_prefix('.') {
+            let end = dotted.find(['.', '[']).unwrap_or(dotted.len());
+            (name, rest) = (&dotted[..end], &dotted[end..]);
+        } else {
+            return false;
+        }
+        let additional = current.get("additionalProperties").filter(|other| other.is_object());
+        match current.get("properties").map_or(additional, |properties| properties.get(name)) {
+            Some(next) => current = next,
+            None => return false,
+        }
+    }
+    true
 }
 
 fn is_int_or_string<'a>(any_of: impl Iterator<Item = &'a Value>) -> bool {

@@ -8,6 +8,7 @@ mod builtin;
 mod crd;
 mod generate;
 mod jsonpath;
+mod kubernetes;
 mod meta;
 mod patch;
 mod quantity;

@@ -111,6 +111,7 @@ fn rules_that_may_run_for_ever_are_refused() {
     );
     let mut bounded = list;
     bounded["maxItems"] = json!(100);
+    bounded["items"]["maxLength"] = json!(100);
     compile(&bounded);
 }
 
@@ -120,12 +121,9 @@ fn old_self_needs_values_that_can_be_told_apart() {
         &json!({"type": "array", "items": {"type": "string", "x-kubernetes-validations": rule("self == oldSelf")}}),
     );
     let causes = Compiled::new(&schema).unwrap_err();
-    assert!(
-        causes[0].message.ends_with(
-            "oldSelf cannot be used on the uncorrelatable portion of the schema within openAPIV3Schema.properties[spec]"
-        ),
-        "{causes:?}"
-    );
+    let wanted =
+        "oldSelf cannot be used on the uncorrelatable portion of the schema within openAPIV3Schema.properties[spec]";
+    assert!(causes.iter().any(|cause| cause.message.ends_with(wanted)), "{causes:?}");
 }
 
 #[test]

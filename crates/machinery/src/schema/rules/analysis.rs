@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use kube_cel::cel::common::ast::{EntryExpr, Expr};
+use kube_cel::cel::common::ast::{EntryExpr, Expr, LiteralValue};
 use kube_cel::cel::{IdedExpr, Program};
 
 use super::values;
@@ -11,6 +11,10 @@ use crate::schema::{Additional, Schema, Type};
 
 /// Most that one rule may cost, in evaluation steps.
 pub const COST_LIMIT: f64 = 10_000_000.0;
+/// Most that all rules of a schema may cost together.
+pub const TOTAL_COST_LIMIT: f64 = 100_000_000.0;
+/// Comparing text costs this much a byte.
+const TEXT_COST: f64 = 0.1;
 /// A request is never larger, so nothing in it can have more parts.
 const MAX_REQUEST: f64 = 3.0 * 1024.0 * 1024.0;
 /// Size assumed for lists that come out of functions.
@@ -30,14 +34,22 @@ pub fn analyze(program: &Program, source: &str, schema: &Schema, is_root: bool, 
     let mut walk = Walk { source, problem: None, scope: HashMap::new() };
     walk.scope.insert("self".to_owned(), this);
     walk.scope.insert("oldSelf".to_owned(), if optional_old { Kind::Dynamic } else { this });
-    let (_, cost) = walk.visit(program.expression());
+    let (kind, cost) = walk.visit(program.expression());
+    if kind.type_name().is_some_and(|name| name != "bool") && walk.problem.is_none() {
+        walk.problem = Some("cel expression must evaluate to a bool".to_owned());
+    }
     Findings { problem: walk.problem, cost }
 }
 
 /// What is known of the value of an expression.
 #[derive(Clone, Copy)]
 enum Kind<'s> {
-    Known { schema: &'s Schema, is_root: bool },
+    Known {
+        schema: &'s Schema,
+        is_root: bool,
+    },
+    /// A value of a simple type that no schema describes, and its size.
+    Simple(&'static str, f64),
     Dynamic,
 }
 
@@ -66,6 +78,12 @@ impl<'s> Walk<'s> {
                     self.complain(name, &format!("undeclared reference to '{name}' (in container '')"));
                 }
                 (declared.unwrap_or(Kind::Dynamic), 1.0)
+            }
+            Expr::Literal(literal) => (literal_kind(literal), 1.0),
+            Expr::Select(select) if select.test => {
+                let (operand, cost) = self.visit(&select.operand);
+                self.select(operand, &select.field);
+                (Kind::Simple("bool", 1.0), cost + 1.0)
             }
             Expr::Select(select) => {
                 if is_namespace(&select.operand.expr) && !self.is_declared(&select.operand.expr) {
@@ -126,11 +144,36 @@ impl<'s> Walk<'s> {
             kinds.push(kind);
             cost += argument_cost;
         }
-        let result = match (function, kinds.first()) {
-            ("_[_]", Some(container)) => container.elements_of_index(),
+        let result = match (function, kinds.as_slice()) {
+            ("_[_]", [container, ..]) => container.elements_of_index(),
+            ("_&&_" | "_||_" | "!_", _) => Kind::Simple("bool", 1.0),
+            ("_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_", [left, right]) => {
+                cost += TEXT_COST * left.text_size().min(right.text_size());
+                self.compare(function, *left, *right);
+                Kind::Simple("bool", 1.0)
+            }
+            ("_+_" | "_-_" | "_*_" | "_/_" | "_%_", [left, right]) => match (left.type_name(), right.type_name()) {
+                (Some(left), Some(right)) if left == right && ["int", "double", "string"].contains(&left) => {
+                    Kind::Simple(left, 1.0)
+                }
+                _ => Kind::Dynamic,
+            },
             _ => Kind::Dynamic,
         };
         (result, cost)
+    }
+
+    /// Values of different types are never compared.
+    fn compare(&mut self, function: &str, left: Kind<'s>, right: Kind<'s>) {
+        let (Some(left), Some(right)) = (left.type_name(), right.type_name()) else { return };
+        let operator = function.trim_matches('_');
+        let numeric = |name: &str| matches!(name, "int" | "double" | "uint");
+        let ordered = !matches!(operator, "==" | "!=");
+        if left == right || (ordered && numeric(left) && numeric(right)) {
+            return;
+        }
+        let message = format!("found no matching overload for '{function}' applied to '({left}, {right})'");
+        self.complain(operator, &message);
     }
 
     fn select(&mut self, operand: Kind<'s>, field: &str) -> Kind<'s> {
@@ -176,7 +219,46 @@ fn known(schema: &Schema) -> Kind<'_> {
     Kind::Known { schema, is_root: schema.embedded_resource }
 }
 
+fn literal_kind<'s>(literal: &LiteralValue) -> Kind<'s> {
+    match literal {
+        LiteralValue::Boolean(_) => Kind::Simple("bool", 1.0),
+        LiteralValue::Bytes(_) => Kind::Simple("bytes", 1.0),
+        LiteralValue::Double(_) => Kind::Simple("double", 1.0),
+        LiteralValue::Int(_) => Kind::Simple("int", 1.0),
+        LiteralValue::UInt(_) => Kind::Simple("uint", 1.0),
+        LiteralValue::String(_) => Kind::Simple("string", 1.0),
+        LiteralValue::Null => Kind::Dynamic,
+    }
+}
+
 impl<'s> Kind<'s> {
+    /// The type, where it is simple and certain.
+    fn type_name(self) -> Option<&'static str> {
+        match self {
+            Kind::Simple(name, _) => Some(name),
+            Kind::Known { schema, .. } if !schema.nullable => match (schema.value_type, schema.format.as_deref()) {
+                (Type::String, None) => Some("string"),
+                (Type::Integer, _) => Some("int"),
+                (Type::Number, _) => Some("double"),
+                (Type::Boolean, _) => Some("bool"),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// How much text a comparison may have to read.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    fn text_size(self) -> f64 {
+        match self {
+            Kind::Known { schema, .. } if schema.value_type == Type::String => {
+                schema.max_length.map_or(MAX_REQUEST, |bound| bound as f64)
+            }
+            Kind::Simple(_, size) => size,
+            _ => 1.0,
+        }
+    }
+
     /// What a comprehension binds, and how often at most.
     fn elements(self) -> (Kind<'s>, f64) {
         match self {
@@ -185,7 +267,7 @@ impl<'s> Kind<'s> {
                 let element = schema.items.as_deref().map_or(Kind::Dynamic, known);
                 (element, max_size(schema))
             }
-            Kind::Dynamic => (Kind::Dynamic, COMPUTED_SIZE),
+            Kind::Dynamic | Kind::Simple(..) => (Kind::Dynamic, COMPUTED_SIZE),
         }
     }
 
@@ -196,7 +278,7 @@ impl<'s> Kind<'s> {
                 (None, Some(Additional::Schema(other))) => known(other),
                 _ => Kind::Dynamic,
             },
-            Kind::Dynamic => Kind::Dynamic,
+            Kind::Dynamic | Kind::Simple(..) => Kind::Dynamic,
         }
     }
 }
@@ -254,29 +336,6 @@ pub fn too_expensive(what: &str, factor: f64) -> String {
 pub fn point_at(source: &str, line: usize, column: usize, message: &str) -> String {
     let snippet = source.lines().nth(line.saturating_sub(1)).unwrap_or_default();
     format!("ERROR: <input>:{line}:{column}: {message}\n | {snippet}\n | {}^", ".".repeat(column.saturating_sub(1)))
-}
-
-/// Whether a rule's `fieldPath` leads to a field of the schema.
-pub fn is_field(schema: &Schema, path: &str) -> bool {
-    let mut current = schema;
-    let mut rest = path.trim();
-    while !rest.is_empty() {
-        let name;
-        if let Some(quoted) = rest.strip_prefix("['") {
-            let Some((key, after)) = quoted.split_once("']") else { return false };
-            (name, rest) = (key, after);
-        } else if let Some(dotted) = rest.strip_prefix('.') {
-            let end = dotted.find(['.', '[']).unwrap_or(dotted.len());
-            (name, rest) = (&dotted[..end], &dotted[end..]);
-        } else {
-            return false;
-        }
-        match current.field(name) {
-            Some(next) => current = next,
-            None => return false,
-        }
-    }
-    true
 }
 
 /// Where a word stands on its own.
