@@ -10,9 +10,10 @@ pub mod pod;
 
 use std::sync::Arc;
 
-use engine::Engine;
+use engine::{Engine, SharedClock};
+use tokio_util::sync::CancellationToken;
 
-use kubeopencode::session::Sessions;
+use kubeopencode::session::{HttpSessions, Sessions};
 
 /// What the operator of the platform decides.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +22,20 @@ pub struct Options {
     pub policy: kubeopencode::task::Policy,
     /// Where logs are kept before their Pod is deleted; nowhere when `None`.
     pub logs: Option<logs::Archive>,
+    /// Namespaces, workers and our own name.
+    pub engine: engine::Options,
+}
+
+/// Runs every controller of the product until told to stop. One plane, one process: no election.
+pub async fn start(
+    client: kube::Client,
+    clock: SharedClock,
+    options: &Options,
+    stop: CancellationToken,
+) -> Result<(), reqwest::Error> {
+    let sessions = Arc::new(HttpSessions::new()?);
+    install(Engine::new(client, clock, options.engine.clone()), options, sessions).run(None, stop).await;
+    Ok(())
 }
 
 /// Adds every controller of the product to an engine.

@@ -3,14 +3,17 @@
 //! This crate only parses arguments, wires the other crates together and prints. Data goes to stdout, words to
 //! stderr. Exit codes: 0 done, 1 failed, 2 wrong usage.
 
+mod cluster;
 mod completion;
 mod crds;
 mod data_dir;
+mod init;
 mod logging;
 mod reference;
 mod style;
 mod up;
 mod version;
+mod work;
 
 use std::process::ExitCode;
 
@@ -32,6 +35,20 @@ struct Arguments {
 enum Command {
     /// Serve the whole control plane from this machine: API, controllers and Pods.
     Up(up::Options),
+    /// Give an agent something to do: creates a Task, prints its log, ends with its result.
+    Run(work::run::Options),
+    /// Print the log of a Task, also after its Pod is gone.
+    Logs(work::logs::Options),
+    /// Stop a Task; it ends as Completed, with its log kept.
+    Stop(work::control::Named),
+    /// Suspend an Agent or a CronTask.
+    Suspend(work::control::Kind),
+    /// Resume an Agent or a CronTask.
+    Resume(work::control::Kind),
+    /// Let a CronTask create a Task now.
+    Trigger(work::control::Named),
+    /// Say why something is not running, and what to do.
+    Why(work::why::Options),
     /// Print the custom resource definitions, to install them on a cluster.
     Crds,
     /// Print a completion script for your shell.
@@ -41,13 +58,16 @@ enum Command {
     /// Print the reference of all commands (docs/reference/cli.md).
     #[command(hide = true)]
     Reference,
+    #[command(flatten)]
+    Init(init::Verb),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let result = logging::start(&arguments.log).and_then(|()| run(arguments.command));
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
+    // One provider for every TLS connection of the process; a second call finds it there.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    match logging::start(&arguments.log).and_then(|()| run(arguments.command)) {
+        Ok(code) => code,
         Err(error) => {
             style::error(&error);
             ExitCode::FAILURE
@@ -55,14 +75,28 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<()> {
+fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Up(options) => {
-            tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(up::run(options))
+        Command::Up(options) => wait(up::run(options))?,
+        Command::Run(options) => {
+            let completed = wait(work::run::run(options))?;
+            return Ok(if completed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
-        Command::Crds => crds::run(),
-        Command::Completion(options) => completion::run(&options),
-        Command::Version => version::run(),
-        Command::Reference => reference::run(),
+        Command::Logs(options) => wait(work::logs::run(options))?,
+        Command::Stop(options) => wait(work::control::stop(options))?,
+        Command::Suspend(options) => wait(work::control::suspend(options, true))?,
+        Command::Resume(options) => wait(work::control::suspend(options, false))?,
+        Command::Trigger(options) => wait(work::control::trigger(options))?,
+        Command::Why(options) => wait(work::why::run(options))?,
+        Command::Crds => crds::run()?,
+        Command::Completion(options) => completion::run(&options)?,
+        Command::Version => version::run()?,
+        Command::Reference => reference::run()?,
+        Command::Init(verb) => init::run(&verb)?,
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn wait<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
 }

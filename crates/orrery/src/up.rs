@@ -78,6 +78,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     parts.add("certificate renewal", |stop| renew.run(stop));
     parts.add("api", |stop| serve(listener, api.clone(), stop));
     parts.add("workloads", |stop| workloads(client(&api, "workloads"), pki.authority.clone(), stop));
+    parts.add("controllers", |stop| controllers(client(&api, "controllers"), folder.join("logs"), stop));
     parts.add("server", |stop| server.run(stop));
     parts.add("store", |stop| watch_store(store.clone(), stop));
 
@@ -107,6 +108,14 @@ async fn workloads(client: kube::Client, root_certificate: String, stop: Cancell
     let options = workloads::Options { root_certificate, workers: 1 };
     workloads::start(client, std::sync::Arc::new(engine::RealClock), options, stop).await;
     Ok(())
+}
+
+async fn controllers(client: kube::Client, logs: PathBuf, stop: CancellationToken) -> anyhow::Result<()> {
+    let mut options =
+        controllers::Options { logs: Some(controllers::logs::Archive { directory: logs }), ..Default::default() };
+    // The agent's binary is on this machine already; a copy for each Pod would cost a second and 185 MB.
+    options.policy.system.tools = controllers::pod::Tools::Linked;
+    Ok(controllers::start(client, engine::RealClock::shared(), &options, stop).await?)
 }
 
 /// A plane that cannot write is no plane: it ends loudly instead of answering every write with an error.

@@ -1,0 +1,43 @@
+//! `tools-init`: links the agent's binary that this machine has, instead of copying it for each Pod.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+use super::{is_set, path, variable};
+
+/// Where installers put it, beside what PATH says.
+const USUAL: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/opt/opencode/bin", "/opt/orrery/bin"];
+
+pub fn run() -> anyhow::Result<()> {
+    let tools = path("TOOLS_DIR", "/tools");
+    let Some(binary) = find(&tools) else {
+        if is_set("TOOLS_OPTIONAL") {
+            crate::style::say("opencode is not installed on this machine; the Task's own command may not need it");
+            return Ok(());
+        }
+        bail!("opencode is not installed where Pods can see it: install it with `npm install -g opencode-ai`");
+    };
+    let link = tools.join("opencode");
+    if link.symlink_metadata().is_ok() {
+        std::fs::remove_file(&link)?;
+    }
+    symlink(&binary, &link).with_context(|| format!("cannot link {}", link.display()))?;
+    crate::style::say(format_args!("{} is {}", link.display(), binary.display()));
+    Ok(())
+}
+
+fn find(tools: &Path) -> Option<PathBuf> {
+    if let Some(given) = variable("ORRERY_OPENCODE").map(PathBuf::from) {
+        return is_program(&given).then_some(given);
+    }
+    let path = variable("PATH").unwrap_or_default();
+    let listed = std::env::split_paths(&path).filter(|directory| directory != tools).collect::<Vec<_>>();
+    let usual = USUAL.iter().map(PathBuf::from);
+    listed.into_iter().chain(usual).map(|directory| directory.join("opencode")).find(|file| is_program(file))
+}
+
+fn is_program(file: &Path) -> bool {
+    file.metadata().is_ok_and(|known| known.is_file() && known.permissions().mode() & 0o111 != 0)
+}
