@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
+use machinery::field::Path;
 use machinery::meta::NameRule;
-use machinery::schema::Schema;
-use machinery::schema::rules::Compiled;
-use machinery::status::Cause;
 use machinery::table::Column;
 use serde_json::Value;
 
@@ -54,16 +52,6 @@ pub fn install_all(server: &ApiServer) {
     }
 }
 
-/// The schema and rules of one version, or what is wrong with them.
-pub fn compile(version: &Value, path: &machinery::field::Path<'_>) -> Result<(Schema, Compiled), Vec<Cause>> {
-    let source = &version["schema"]["openAPIV3Schema"];
-    let schema_path = path.child("schema");
-    let here = schema_path.child("openAPIV3Schema");
-    let schema = Schema::from_json_schema_at(source, &here)?;
-    let rules = Compiled::new_at(&schema, &here)?;
-    Ok((schema, rules))
-}
-
 fn rows(definition: &Value) -> Vec<Kind> {
     let served = list(&definition["spec"]["versions"]).filter(|version| version["served"] == true);
     served.filter_map(|version| row(definition, version)).collect()
@@ -76,7 +64,8 @@ fn row(definition: &Value, version: &Value) -> Option<Kind> {
     let name = text(&version["name"]);
     // Definitions are checked before they are stored, so this only fails for one that an older
     // release accepted; then the version is not served, and the log says why.
-    let (schema, rules) = match compile(version, &machinery::field::Path::new("spec.versions")) {
+    let machinery::crd::Version { schema, rules } = match machinery::crd::compile(version, &Path::new("spec.versions"))
+    {
         Ok(compiled) => compiled,
         Err(causes) => {
             tracing::error!(definition = object::name(definition), version = name, ?causes, "schema cannot be used");

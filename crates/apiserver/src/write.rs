@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use machinery::status::{Cause, Status};
+use machinery::status::Status;
 use serde_json::Value;
 use store::{Action, Change as StoreChange, Entry, Expect, WriteError};
 
@@ -109,9 +109,7 @@ pub fn complete(call: &Call, subresource: &str, old: Option<&Value>, proposal: P
     let kind = &call.kind;
     fields::isolate(kind, subresource, old, &mut object);
     kind.hooks.convert(&mut change(call, subresource, old, &mut object));
-    if let Some(schema) = &kind.schema {
-        machinery::schema::default(schema, &mut object);
-    }
+    fields::default(kind, &mut object);
     if !applied {
         object = managed::record(call, subresource, old, object);
     }
@@ -130,9 +128,7 @@ fn validate(call: &Call, subresource: &str, old: Option<&Value>, object: &Value)
     let kind = &call.kind;
     let mut causes = metadata::validate(kind, object, old);
     if let Some(schema) = &kind.schema {
-        let found = machinery::schema::validate(schema, object);
-        refuse_types(call, object, &found)?;
-        causes.extend(found);
+        causes.extend(machinery::schema::validate(schema, object));
         if let Some(rules) = &kind.rules {
             match machinery::schema::rules::blocked(&causes) {
                 Some(cause) => causes.push(cause),
@@ -147,20 +143,6 @@ fn validate(call: &Call, subresource: &str, old: Option<&Value>, object: &Value)
         return Ok(());
     }
     Err(Status::invalid(&kind.group, &kind.kind, object::name(object), causes))
-}
-
-/// A built-in object with a value of the wrong type is one that cannot be read at all: 400, not 422.
-fn refuse_types(call: &Call, object: &Value, causes: &[Cause]) -> Result<(), Status> {
-    let kind = &call.kind;
-    let wrong: Vec<Cause> = causes.iter().filter(|cause| cause.reason == "FieldValueTypeInvalid").cloned().collect();
-    if kind.custom || wrong.is_empty() {
-        return Ok(());
-    }
-    let words: Vec<String> = wrong.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
-    let mut status = fields::cannot_be_handled(kind, &words.join(", "));
-    status = status.about(&kind.group, &kind.plural, object::name(object));
-    status.details.causes = wrong;
-    Err(status)
 }
 
 /// Writes an object, or lets it go when it was only waiting for its last finalizer.

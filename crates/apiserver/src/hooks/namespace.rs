@@ -11,24 +11,10 @@ pub struct Namespace;
 
 /// Held until the namespace controller has emptied it.
 pub const FINALIZER: &str = "kubernetes";
-/// The label that names a namespace to selectors.
-const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 /// Namespaces the plane itself lives in.
 const PERMANENT: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 impl Hooks for Namespace {
-    fn convert(&self, change: &mut Change<'_>) {
-        let name = object::name(change.object).to_owned();
-        let metadata = object::metadata_mut(change.object);
-        let labels = metadata.entry("labels").or_insert_with(|| json!({}));
-        if labels.is_null() {
-            *labels = json!({});
-        }
-        if let Some(labels) = labels.as_object_mut() {
-            labels.insert(NAME_LABEL.into(), name.into());
-        }
-    }
-
     fn prepare(&self, change: &mut Change<'_>) -> Result<(), Status> {
         match (change.old, change.subresource) {
             (None, _) => {

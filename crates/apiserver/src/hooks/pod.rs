@@ -16,18 +16,10 @@ const GRACE_SECONDS: u64 = 30;
 impl Hooks for Pod {
     fn convert(&self, change: &mut Change<'_>) {
         let spec = &mut change.object["spec"];
-        if !spec.is_object() {
-            return;
+        let named = ["serviceAccountName", "serviceAccount"].iter().any(|field| spec[*field].is_string());
+        if spec.is_object() && !named {
+            spec["serviceAccountName"] = json!("default");
         }
-        // Two names of one field; both are always set.
-        let account = ["serviceAccountName", "serviceAccount"]
-            .iter()
-            .find_map(|field| spec[*field].as_str().filter(|name| !name.is_empty()))
-            .unwrap_or("default")
-            .to_owned();
-        spec["serviceAccountName"] = account.clone().into();
-        spec["serviceAccount"] = account.into();
-        containers_mut(spec, default_container);
     }
 
     fn prepare(&self, change: &mut Change<'_>) -> Result<(), Status> {
@@ -59,34 +51,6 @@ impl Hooks for Pod {
         // A Pod that no node has, or that has ended, needs nobody's consent.
         let unscheduled = pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty();
         if unscheduled || matches!(phase, "Succeeded" | "Failed") { 0 } else { wanted }
-    }
-}
-
-/// Defaults that depend on other fields: pull policy on the tag, requests on limits.
-pub fn default_container(container: &mut Value) {
-    let image = container["image"].as_str().unwrap_or_default();
-    let latest = {
-        let name = image.rsplit('/').next().unwrap_or_default();
-        !image.contains('@') && name.rsplit_once(':').is_none_or(|(_, tag)| tag == "latest")
-    };
-    if container["imagePullPolicy"].as_str().unwrap_or_default().is_empty() {
-        container["imagePullPolicy"] = json!(if latest { "Always" } else { "IfNotPresent" });
-    }
-    let limits = container["resources"]["limits"].as_object().cloned().unwrap_or_default();
-    for (name, amount) in limits {
-        if container["resources"]["requests"].get(&name).is_none() {
-            container["resources"]["requests"][name] = amount;
-        }
-    }
-}
-
-/// Runs over all containers of a Pod's specification.
-pub fn containers_mut(spec: &mut Value, change: fn(&mut Value)) {
-    for list in ["initContainers", "containers"] {
-        spec[list].as_array_mut().into_iter().flatten().filter(|one| one.is_object()).for_each(change);
-        if spec[list].is_null() {
-            object::put(spec, list, None);
-        }
     }
 }
 

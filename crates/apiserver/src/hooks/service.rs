@@ -13,15 +13,6 @@ pub struct Service;
 
 impl Hooks for Service {
     fn convert(&self, change: &mut Change<'_>) {
-        let spec = &mut change.object["spec"];
-        for port in spec["ports"].as_array_mut().into_iter().flatten().filter(|port| port.is_object()) {
-            if port["targetPort"].is_null() {
-                port["targetPort"] = port["port"].clone();
-            }
-        }
-        if spec["ports"].is_null() && spec.is_object() {
-            object::put(spec, "ports", None);
-        }
         // An update that leaves the address out keeps it.
         if let Some(old) = change.old
             && has_address(change.object)

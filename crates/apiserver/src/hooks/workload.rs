@@ -4,20 +4,13 @@ use machinery::field::{self, Path};
 use machinery::status::Cause;
 use serde_json::Value;
 
-use super::pod::{containers_mut, default_container, template};
-use super::{Change, Hooks};
+use super::Hooks;
+use super::pod::template;
 
 /// Hooks of Deployments and ReplicaSets.
 pub struct Workload;
 
 impl Hooks for Workload {
-    fn convert(&self, change: &mut Change<'_>) {
-        let spec = &mut change.object["spec"]["template"]["spec"];
-        if spec.is_object() {
-            containers_mut(spec, default_container);
-        }
-    }
-
     fn validate(&self, object: &Value, old: Option<&Value>, subresource: &str) -> Vec<Cause> {
         if !subresource.is_empty() {
             return Vec::new();

@@ -1,5 +1,6 @@
 //! Which fields a request may carry and touch.
 
+use machinery::builtin;
 use machinery::status::Status;
 use serde_json::{Value, json};
 
@@ -39,6 +40,7 @@ pub fn admit(call: &Call, decoded: Decoded) -> Result<Value, Status> {
 /// Drops what the schema does not know and says so as strictly as the client asked.
 pub fn refuse_unknown(call: &Call, object: &mut Value, duplicates: &[String]) -> Result<(), Status> {
     let strictness = strictness(call)?;
+    refuse_types(&call.kind, object)?;
     let unknown = match &call.kind.schema {
         Some(schema) => {
             machinery::schema::drop_nulls(schema, object);
@@ -62,6 +64,28 @@ pub fn refuse_unknown(call: &Call, object: &mut Value, duplicates: &[String]) ->
         }
     }
     Ok(())
+}
+
+/// A built-in object with a value of the wrong type is one that cannot be read at all: 400, not the
+/// 422 of custom resources.
+fn refuse_types(kind: &Kind, object: &Value) -> Result<(), Status> {
+    let Some(schema) = kind.schema.as_deref().filter(|_| !kind.custom) else { return Ok(()) };
+    let Err(why) = builtin::decode(schema, object) else { return Ok(()) };
+    let mut status = cannot_be_handled(kind, &why);
+    let causes = machinery::schema::validate(schema, object);
+    status.details.causes = causes.into_iter().filter(|cause| cause.reason == "FieldValueTypeInvalid").collect();
+    Err(status)
+}
+
+/// Fills in what the client left out.
+pub fn default(kind: &Kind, object: &mut Value) {
+    let Some(schema) = &kind.schema else { return };
+    if kind.custom {
+        machinery::schema::default(schema, object);
+    } else {
+        builtin::normalize(schema, object);
+        builtin::default(&kind.api_version(), &kind.kind, object);
+    }
 }
 
 /// 400 for a body that is no object of this kind.

@@ -13,5 +13,6 @@ mod deleting;
 mod discovery;
 mod listing;
 mod shapes;
+mod streams;
 mod support;
 mod watching;
