@@ -4,11 +4,13 @@
 use std::time::Duration;
 
 use http::Request;
+use http::request::Builder;
 use machinery::status::Status;
 use serde_json::{Value, json};
-use store::{Action, Change, Expect, Paging, Scope};
+use store::{Action, Change, Expect, Key, Paging, Scope};
 use tower::ServiceExt as _;
 
+use crate::authz;
 use crate::crd;
 use crate::object;
 use crate::server::ApiServer;
@@ -28,6 +30,9 @@ impl ApiServer {
             self.ensure("/api/v1/namespaces", &namespace).await?;
         }
         self.ensure("/api/v1/namespaces/default/services", &self.kubernetes_service()).await?;
+        // Together: they share the writes to the disk.
+        let roles = authz::bootstrap::objects();
+        futures::future::try_join_all(roles.iter().map(|role| self.ensure_role(role))).await?;
         tokio::spawn(crd::cleanup::follow(self.clone()));
         tokio::spawn(sweep_events(self.clone()));
         Ok(())
@@ -47,9 +52,28 @@ impl ApiServer {
         })
     }
 
+    /// Makes a role or binding, or adds what an older release did not know.
+    async fn ensure_role(&self, wanted: &Value) -> Result<(), Status> {
+        let plural = wanted["kind"].as_str().unwrap_or_default().to_lowercase() + "s";
+        let name = object::text(wanted, "name");
+        let path = format!("/apis/{}/v1/{plural}", authz::GROUP);
+        let stored = self.store().get(&Key::new(format!("{}/{plural}", authz::GROUP), "", name));
+        match stored.map(|entry| object::parse(&entry.value)) {
+            None => self.ensure(&path, wanted).await,
+            Some(current) => match authz::bootstrap::amend(&current, wanted) {
+                Some(amended) => self.send(Request::put(format!("{path}/{name}")), &path, &amended).await,
+                None => Ok(()),
+            },
+        }
+    }
+
     /// Makes an object unless it is there, through the front door.
     async fn ensure(&self, path: &str, object: &Value) -> Result<(), Status> {
-        let request = Request::post(path)
+        self.send(Request::post(path), path, object).await
+    }
+
+    async fn send(&self, request: Builder, path: &str, object: &Value) -> Result<(), Status> {
+        let request = request
             .header("content-type", "application/json")
             .header("user-agent", "orrery")
             .body(axum::body::Body::from(object.to_string()))
@@ -57,10 +81,10 @@ impl ApiServer {
         let service = self.service_as(User::master("system:apiserver"));
         let Ok(response) = service.oneshot(request).await;
         match response.status().as_u16() {
-            201 | 409 => Ok(()),
+            200 | 201 | 409 => Ok(()),
             code => {
                 let body = axum::body::to_bytes(response.into_body(), 64 * 1024).await.unwrap_or_default();
-                Err(Status::internal(format!("cannot create {path}: {code} {}", String::from_utf8_lossy(&body))))
+                Err(Status::internal(format!("cannot write {path}: {code} {}", String::from_utf8_lossy(&body))))
             }
         }
     }

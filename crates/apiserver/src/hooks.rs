@@ -11,6 +11,7 @@ pub mod event;
 pub mod namespace;
 pub mod persistent_volume_claim;
 pub mod pod;
+pub mod role;
 pub mod secret;
 pub mod service;
 pub mod workload;

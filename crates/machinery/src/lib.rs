@@ -17,6 +17,7 @@ pub mod field;
 pub mod jsonpath;
 pub mod meta;
 pub mod patch;
+pub mod protobuf;
 pub mod quantity;
 pub mod schema;
 pub mod selector;

@@ -3,6 +3,7 @@
 //! Written at start when they are missing; brought up to date at later starts unless the annotation
 //! `rbac.authorization.kubernetes.io/autoupdate` says `false`.
 
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::{GROUP, Rule};
@@ -44,6 +45,34 @@ fn on(groups: &[&str], resources: &[&str], verbs: &[&str]) -> Rule {
 
 fn paths(urls: &[&str], verbs: &[&str]) -> Rule {
     Rule { non_resource_urls: words(urls), verbs: words(verbs), ..Rule::default() }
+}
+
+/// What a role or binding that is already there lacks, added; `None` when it lacks nothing or its owner keeps it
+/// as it is. Nothing is ever taken away.
+pub fn amend(current: &Value, wanted: &Value) -> Option<Value> {
+    if current["metadata"]["annotations"][AUTOUPDATE] != "true" {
+        return None;
+    }
+    let mut amended = current.clone();
+    let rules = |object: &Value| Vec::<Rule>::deserialize(&object["rules"]).unwrap_or_default();
+    let held = rules(current);
+    let held: Vec<&Rule> = held.iter().collect();
+    let missing: Vec<Rule> = rules(wanted).into_iter().filter(|rule| !Rule::all_covered(&held, rule)).collect();
+    append(&mut amended["rules"], missing.into_iter().map(|rule| json!(rule)));
+    let subjects = wanted["subjects"].as_array().into_iter().flatten();
+    let lacking = subjects.filter(|subject| !current["subjects"].as_array().is_some_and(|all| all.contains(subject)));
+    append(&mut amended["subjects"], lacking.cloned());
+    (amended != *current).then_some(amended)
+}
+
+/// Appends to a list that may not be there; adds no empty one.
+fn append(list: &mut Value, more: impl Iterator<Item = Value>) {
+    for item in more {
+        if !list.is_array() {
+            *list = json!([]);
+        }
+        list.as_array_mut().expect("it is a list now").push(item);
+    }
 }
 
 /// All of them, ready to be created.

@@ -168,10 +168,18 @@ fn rbac() -> Vec<Kind> {
     const GROUP: &str = "rbac.authorization.k8s.io";
     let row = |kind, plural| row(GROUP, "v1", kind, plural).named(NameRule::PathSegment).create_on_update();
     vec![
-        row("Role", "roles").print(&columns::ROLES).done(),
-        row("RoleBinding", "rolebindings").print(&columns::BINDINGS).done(),
-        row("ClusterRole", "clusterroles").cluster().print(&columns::ROLES).done(),
-        row("ClusterRoleBinding", "clusterrolebindings").cluster().print(&columns::BINDINGS).done(),
+        row("Role", "roles").print(&columns::ROLES).hooks(&hooks::role::Grants("roles")).done(),
+        row("RoleBinding", "rolebindings").print(&columns::BINDINGS).hooks(&hooks::role::Grants("rolebindings")).done(),
+        row("ClusterRole", "clusterroles")
+            .cluster()
+            .print(&columns::ROLES)
+            .hooks(&hooks::role::Grants("clusterroles"))
+            .done(),
+        row("ClusterRoleBinding", "clusterrolebindings")
+            .cluster()
+            .print(&columns::BINDINGS)
+            .hooks(&hooks::role::Grants("clusterrolebindings"))
+            .done(),
     ]
 }
 

@@ -11,6 +11,7 @@ mod jsonpath;
 mod kubernetes;
 mod meta;
 mod patch;
+mod protobuf;
 mod quantity;
 mod rules;
 mod schema;

@@ -206,3 +206,16 @@ async fn masters_need_no_role() {
     let admin = User::master("admin");
     house.access.authorize(&ask(&admin, "delete", "/nodes", "/n")).unwrap();
 }
+
+#[test]
+fn later_releases_add_to_roles_and_take_nothing_away() {
+    let wanted = bootstrap::objects().into_iter().find(|role| role["metadata"]["name"] == "system:basic-user").unwrap();
+    assert_eq!(bootstrap::amend(&wanted, &wanted), None);
+    let mut older = wanted.clone();
+    older["rules"] = json!([{ "apiGroups": ["mine"], "resources": ["things"], "verbs": ["get"] }]);
+    let amended = bootstrap::amend(&older, &wanted).unwrap();
+    assert_eq!(amended["rules"].as_array().unwrap().len(), 1 + wanted["rules"].as_array().unwrap().len());
+    assert_eq!(amended["rules"][0], older["rules"][0]);
+    older["metadata"]["annotations"][bootstrap::AUTOUPDATE] = "false".into();
+    assert_eq!(bootstrap::amend(&older, &wanted), None);
+}
