@@ -3,12 +3,14 @@
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::https::{Identity, Target};
@@ -61,6 +63,13 @@ impl Up {
     /// Its process id.
     pub fn process(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Asks it to end, waits, and says how it ended.
+    pub fn stop(mut self) -> Result<ExitStatus> {
+        let process = Pid::from_raw(self.child.id().try_into()?);
+        kill(process, Signal::SIGTERM)?;
+        Ok(self.child.wait()?)
     }
 
     /// `kill -9`.

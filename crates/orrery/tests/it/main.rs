@@ -2,5 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 mod cli;
+mod damage;
 mod house;
 mod init;
+mod kill;
