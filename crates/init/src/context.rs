@@ -14,7 +14,8 @@ use serde::Deserialize;
 use crate::env::{self, Env};
 
 const READABLE_FILE: u32 = 0o644;
-const READABLE_DIRECTORY: u32 = 0o755;
+/// Directories of ours are open, because the agent may run as another user and must be able to work in them.
+const OPEN_DIRECTORY: u32 = 0o777;
 
 /// Why the files could not be put in place.
 #[derive(Debug, thiserror::Error)]
@@ -133,7 +134,7 @@ fn create_directory(path: &Path) -> Result<(), Error> {
         create_directory(parent)?;
     }
     fs::create_dir(path).map_err(failed("create", path))?;
-    set_mode(path, READABLE_DIRECTORY)
+    set_mode(path, OPEN_DIRECTORY)
 }
 
 fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {

@@ -94,6 +94,15 @@ pub fn init(env: &Env) -> Result<(), Error> {
     Ok(())
 }
 
+/// For an optional repository that cannot be had: an empty directory, so that what mounts it finds one.
+pub fn leave_empty(env: &Env) -> Result<(), Error> {
+    let settings = Settings::from_env(env)?;
+    let directory = settings.wanted_directory();
+    fs::create_dir_all(&directory).map_err(tree::failed("create", &directory))?;
+    tree::make_writable(&settings.repository_directory())?;
+    write_configuration(&settings)
+}
+
 /// Keeps the repository at its reference: fetches and resets every interval until it is told to end.
 pub fn sync(env: &Env) -> Result<(), Error> {
     let settings = Settings::from_env(env)?;

@@ -1,18 +1,9 @@
 //! What init containers and sidecars of the platform's Pods run: `/kubeopencode VERB`, told by environment variables.
-//!
-//! The contract is the original's, so that either system image serves. Where the original went on with a warning,
-//! these stop with an error that names the variable, unless the context is optional.
+//! The work is in the crate `init`; here are the verbs, and what an optional context means.
 
-mod context;
-mod fetch;
-mod files;
-mod git;
-mod sync;
 mod tools;
 
-use std::path::PathBuf;
-
-use anyhow::Context as _;
+use init::Env;
 
 /// The verbs.
 #[derive(clap::Subcommand)]
@@ -36,40 +27,30 @@ pub enum Verb {
 
 /// Does it.
 pub fn run(verb: &Verb) -> anyhow::Result<()> {
+    let env = Env::of_process();
     match verb {
-        Verb::ContextInit => context::run(),
-        Verb::GitInit => optional(git::run(), git::leave_empty),
-        Verb::GitSync => sync::run(),
-        Verb::UrlFetch => optional(fetch::run(), || Ok(())),
-        Verb::ToolsInit => tools::run(),
+        Verb::ContextInit => Ok(init::context::run(&env)?),
+        Verb::GitInit => optional(&env, init::git::init(&env), || init::git::leave_empty(&env)),
+        Verb::GitSync => Ok(init::git::sync(&env)?),
+        Verb::UrlFetch => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            optional(&env, runtime.block_on(init::url::run(&env)), || Ok(()))
+        }
+        Verb::ToolsInit => tools::run(&env),
     }
 }
 
 /// An optional context that cannot be had is said, and nothing else.
-fn optional(result: anyhow::Result<()>, instead: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+fn optional<E>(env: &Env, result: Result<(), E>, instead: impl FnOnce() -> Result<(), E>) -> anyhow::Result<()>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
     match result {
-        Err(error) if is_set("CONTEXT_OPTIONAL") => {
+        Err(error) if env.flag("CONTEXT_OPTIONAL") => {
+            let error = anyhow::Error::from(error);
             crate::style::say(format_args!("this context is optional, so the Task goes on without it: {error:#}"));
-            instead()
+            Ok(instead()?)
         }
-        result => result,
+        result => Ok(result?),
     }
-}
-
-/// A variable that must be there.
-fn required(name: &str) -> anyhow::Result<String> {
-    variable(name).with_context(|| format!("the environment variable {name} is not set"))
-}
-
-/// A variable that may be there; an empty one is not.
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-fn is_set(name: &str) -> bool {
-    variable(name).is_some_and(|value| value == "true" || value == "1")
-}
-
-fn path(name: &str, usual: &str) -> PathBuf {
-    variable(name).unwrap_or_else(|| usual.to_owned()).into()
 }

@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use super::settings::Settings;
 
-/// Lets whatever user the agent runs as write the tree.
+/// Lets whatever user the agent runs as read and write the tree.
 pub(super) fn make_writable(path: &Path) -> Result<(), Error> {
     let metadata = fs::symlink_metadata(path).map_err(failed("look at", path))?;
     if metadata.is_symlink() {
         return Ok(());
     }
-    let mode = metadata.permissions().mode();
-    fs::set_permissions(path, fs::Permissions::from_mode(mode | 0o222)).map_err(failed("set the mode of", path))?;
+    let open = if metadata.is_dir() { 0o777 } else { 0o666 };
+    let mode = metadata.permissions().mode() | open;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed("set the mode of", path))?;
     if metadata.is_dir() {
         for entry in fs::read_dir(path).map_err(failed("list", path))? {
             make_writable(&entry.map_err(failed("list", path))?.path())?;

@@ -149,6 +149,15 @@ fn a_repository_can_become_the_workspace() {
 }
 
 #[test]
+fn an_optional_repository_leaves_an_empty_directory() {
+    let target = Target::new();
+    let env = target.env("file:///nowhere", &[("GIT_REPO_SUBPATH", "guides")]);
+    assert!(git::init(&env).is_err());
+    git::leave_empty(&env).unwrap();
+    assert_eq!(fs::read_dir(target.repository().join("guides")).unwrap().count(), 0);
+}
+
+#[test]
 fn synchronising_follows_the_branch() {
     let (origin, target) = (Origin::new(), Target::new());
     let env = target.env(&origin.url(), &[("GIT_REF", "main")]);

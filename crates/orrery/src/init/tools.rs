@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use super::{is_set, path, variable};
+use init::Env;
 
 /// Where installers put it, beside what PATH says.
 const USUAL: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/opt/opencode/bin", "/opt/orrery/bin"];
 
-pub fn run() -> anyhow::Result<()> {
-    let tools = path("TOOLS_DIR", "/tools");
-    let Some(binary) = find(&tools) else {
-        if is_set("TOOLS_OPTIONAL") {
+pub fn run(env: &Env) -> anyhow::Result<()> {
+    let tools = PathBuf::from(env.get_or("TOOLS_DIR", "/tools"));
+    let Some(binary) = find(env, &tools) else {
+        if env.flag("TOOLS_OPTIONAL") {
             crate::style::say("opencode is not installed on this machine; the Task's own command may not need it");
             return Ok(());
         }
@@ -28,12 +28,12 @@ pub fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn find(tools: &Path) -> Option<PathBuf> {
-    if let Some(given) = variable("ORRERY_OPENCODE").map(PathBuf::from) {
+fn find(env: &Env, tools: &Path) -> Option<PathBuf> {
+    if let Some(given) = env.get("ORRERY_OPENCODE").map(PathBuf::from) {
         return is_program(&given).then_some(given);
     }
-    let path = variable("PATH").unwrap_or_default();
-    let listed = std::env::split_paths(&path).filter(|directory| directory != tools).collect::<Vec<_>>();
+    let listed =
+        std::env::split_paths(env.get_or("PATH", "")).filter(|directory| directory != tools).collect::<Vec<_>>();
     let usual = USUAL.iter().map(PathBuf::from);
     listed.into_iter().chain(usual).map(|directory| directory.join("opencode")).find(|file| is_program(file))
 }
