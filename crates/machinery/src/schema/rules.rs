@@ -437,6 +437,9 @@ fn runtime_error(error: &ExecutionError) -> String {
         | ExecutionError::UnsupportedBinaryOperator(..)
         | ExecutionError::UnsupportedUnaryOperator(..)
         | ExecutionError::ValuesNotComparable(..) => "no such overload".to_owned(),
+        ExecutionError::FunctionError { function, .. } if function == "quantity" => {
+            crate::quantity::Error::Format.to_string()
+        }
         ExecutionError::FunctionError { message, .. } => message.clone(),
         other => other.to_string(),
     }
