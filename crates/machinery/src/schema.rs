@@ -9,12 +9,13 @@
 //! | read | [`Schema::from_json_schema`] | refuses what is not structural, with Kubernetes' causes |
 //! | prune | [`prune`] | drops what the schema does not name and says what it dropped |
 //! | default | [`default`] | fills in defaults |
-//! | validate | [`validate`], [`validate_update`] | types, bounds, list keys, embedded objects |
+//! | validate | [`judge`] | types, bounds, list keys, embedded objects, [`rules`] |
 //! | print | [`Schema::to_openapi`] | OpenAPI v3 |
 
 mod defaulting;
 mod embedded;
 mod formats;
+mod judge;
 mod lists;
 mod openapi;
 mod parse;
@@ -25,6 +26,7 @@ mod validation;
 
 pub use defaulting::{default, drop_nulls};
 pub use embedded::validate_embedded;
+pub use judge::judge;
 pub use lists::validate_lists;
 pub use pruning::{prune, prune_value};
 pub use validation::{validate, validate_at, validate_update};
