@@ -161,3 +161,23 @@ fn wrong_types_read_like_a_typed_decoder(
     let schema = builtin::schema(api_version, kind).unwrap();
     assert_eq!(builtin::decode(&schema, &object).unwrap_err(), expected);
 }
+
+#[test]
+fn every_type_and_field_explains_itself() {
+    let mut pending: Vec<String> = builtin::kinds()
+        .map(|(api_version, kind)| builtin::schema(api_version, kind).unwrap().name.clone().unwrap())
+        .collect();
+    let mut seen = std::collections::BTreeSet::new();
+    while let Some(name) = pending.pop() {
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        let found = builtin::type_named(&name).unwrap();
+        assert!(found.description.is_some(), "{name} has no description");
+        for (field, property) in &found.properties {
+            let words = property.description.as_deref().unwrap_or_default();
+            assert!(words.ends_with('.') && words.len() > 5, "{name}.{field}: {words:?}");
+        }
+        pending.extend(found.referenced_names());
+    }
+}
