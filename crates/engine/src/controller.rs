@@ -40,6 +40,17 @@ pub trait Controller: Send + Sync + 'static {
     }
 }
 
+tokio::task_local! {
+    /// A key whose own look is writing that it failed. That news must not bring the next look: the back-off does.
+    /// Anything else that happens to the key at the same time comes from other tasks, and does.
+    pub(crate) static QUIET: (usize, Key);
+}
+
+/// What tells one queue from another.
+pub(crate) fn identity(queue: &Arc<Queue>) -> usize {
+    Arc::as_ptr(queue) as usize
+}
+
 type Connect = Box<dyn FnOnce(&Caches, &mut Connection) + Send>;
 /// Done once all caches are known, because the mappings look into them.
 type Subscribe = Box<dyn FnOnce(&View, &Arc<Queue>) + Send>;
@@ -125,8 +136,11 @@ impl Watches {
             connection.subscribes.push(Box::new(move |view, queue| {
                 let (view, queue) = (view.clone(), Arc::clone(queue));
                 cache.subscribe(move |change| {
+                    let is_quiet = |key: &Key| QUIET.try_with(|(of, quiet)| *of == identity(&queue) && quiet == key);
                     for key in keys(change, &view) {
-                        queue.add(key);
+                        if !is_quiet(&key).unwrap_or(false) {
+                            queue.add(key);
+                        }
                     }
                 });
             }));

@@ -8,7 +8,7 @@ use tracing::Instrument;
 
 use crate::act::{Applier, Stop};
 use crate::clock::SharedClock;
-use crate::controller::Controller;
+use crate::controller::{Controller, QUIET, identity};
 use crate::decision::{Decision, Outcome};
 use crate::error::{Failure, FailureKind};
 use crate::events::Recorder;
@@ -86,7 +86,8 @@ impl<C: Controller> Runner<C> {
             Err(Stop::Stale) => self.stale(key),
             Err(Stop::Failed(failure)) => {
                 let answer = self.controller.refused(&observed, &failure, now);
-                match self.applier.act(&answer.steps).await {
+                let quiet = (identity(&self.queue), key.clone());
+                match QUIET.scope(quiet, self.applier.act(&answer.steps)).await {
                     Ok(()) => {}
                     Err(Stop::Stale) => return self.stale(key),
                     Err(Stop::Failed(second)) => {

@@ -1,0 +1,9 @@
+//! The engine on a real plane, one step at a time.
+
+#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
+
+mod act;
+mod election;
+mod faults;
+mod run;
+mod world;
