@@ -38,6 +38,7 @@ test-long: ## The same with every kill round and every fault seed
 test-kubernetes: ## Judge the embedded API by a real kube-apiserver (needs Go or KUBEBUILDER_ASSETS)
 	@scripts/tools build test
 	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery-apiserver --features differential --test differential
+	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery-workloads --features differential --test differential
 
 bench: ## Measure, side by side with kube-apiserver where it is there; writes docs/benchmarks.md
 	@scripts/tools build

@@ -105,7 +105,7 @@ async fn serve(listener: Listener, api: ApiServer, stop: CancellationToken) -> a
 }
 
 async fn workloads(client: kube::Client, root_certificate: String, stop: CancellationToken) -> anyhow::Result<()> {
-    let options = workloads::Options { root_certificate, workers: 1 };
+    let options = workloads::Options { root_certificate, ..workloads::Options::default() };
     workloads::start(client, std::sync::Arc::new(engine::RealClock), options, stop).await;
     Ok(())
 }

@@ -8,6 +8,7 @@
 //! # }
 //! ```
 
+pub mod controller_manager;
 mod http;
 pub mod https;
 pub mod kubernetes;

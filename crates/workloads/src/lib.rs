@@ -5,12 +5,15 @@
 //! on a cluster the cluster's own do this work.
 
 mod account;
-mod amount;
 mod claim;
+mod claims;
 mod deployment;
+mod endpoints;
 mod garbage;
 mod inventory;
+mod namespace;
 mod naming;
+mod pod_collector;
 mod pods;
 mod replica_set;
 mod scheduler;

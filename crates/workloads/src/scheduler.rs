@@ -13,6 +13,7 @@ mod affinity;
 mod fit;
 
 use fit::Unfit;
+pub use fit::claims;
 
 /// The name Pods ask for when they ask for none.
 const SCHEDULER: &str = "default-scheduler";

@@ -8,7 +8,9 @@ use k8s_openapi::api::core::v1::{Container, Node, PersistentVolumeClaim, Pod, Ta
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::affinity;
-use crate::amount::{Milli, milli};
+
+/// Thousandths of a unit.
+type Milli = i64;
 
 /// Why no node will do.
 #[derive(Debug, PartialEq, Eq)]
@@ -148,7 +150,7 @@ fn crowded_reasons(pod: &Pod, node: &Node, placed: &[&Pod]) -> Vec<String> {
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref()).unwrap_or(&empty);
     let mut reasons = Vec::new();
     if let Some(most) = allocatable.get("pods").and_then(milli)
-        && i128::try_from(placed.len() + 1).unwrap_or(Milli::MAX) * 1000 > most
+        && Milli::try_from(placed.len() + 1).unwrap_or(Milli::MAX).saturating_mul(1000) > most
     {
         reasons.push("Too many pods".to_owned());
     }
@@ -199,6 +201,11 @@ fn request(container: &Container) -> BTreeMap<String, Milli> {
 fn amounts(quantities: Option<&BTreeMap<String, Quantity>>) -> BTreeMap<String, Milli> {
     let quantities = quantities.into_iter().flatten();
     quantities.filter_map(|(resource, quantity)| Some((resource.clone(), milli(quantity)?))).collect()
+}
+
+/// The amount; `None` for a text that is no quantity, which the API server refuses.
+fn milli(quantity: &Quantity) -> Option<Milli> {
+    machinery::quantity::Quantity::parse(&quantity.0).ok().map(|quantity| quantity.milli_value())
 }
 
 fn add(sum: &mut BTreeMap<String, Milli>, more: &BTreeMap<String, Milli>) {

@@ -136,6 +136,17 @@ impl Cluster {
         list.items.iter().map(ResourceExt::name_any).collect()
     }
 
+    /// Waits until an Event about an object is as described.
+    pub async fn until_event(&self, kind: &str, name: &str, holds: impl Fn(&(String, String)) -> bool) {
+        let seen = async {
+            while !self.events(kind, name).await.iter().any(&holds) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let seen = tokio::time::timeout(PATIENCE, seen).await;
+        assert!(seen.is_ok(), "no such Event about {name}: {:?}", self.events(kind, name).await);
+    }
+
     /// What the Events say about an object.
     pub async fn events(&self, kind: &str, name: &str) -> Vec<(String, String)> {
         let about = format!("involvedObject.kind={kind},involvedObject.name={name}");

@@ -79,11 +79,8 @@ async fn a_deployment_rolls_out_rolls_on_and_rolls_back() {
         .await;
     assert_eq!(running_images(&cluster).await, ["v1", "v1", "v1"]);
     assert_eq!(cluster.names::<ReplicaSet>().await.len(), 2, "the first is used again");
-    let events = cluster.events("Deployment", &web.name_any()).await;
-    assert!(
-        events.iter().any(|(reason, note)| reason == "ScalingReplicaSet" && note.contains("from 0 to 3")),
-        "{events:?}"
-    );
+    let scaled = |(reason, note): &(String, String)| reason == "ScalingReplicaSet" && note.ends_with("from 0 to 3");
+    cluster.until_event("Deployment", &web.name_any(), scaled).await;
 }
 
 #[tokio::test]

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
+mod claims;
 mod cluster;
 mod deployments;
 mod garbage;
+mod namespaces;
 mod scheduling;
+mod services;

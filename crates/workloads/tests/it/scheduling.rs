@@ -42,9 +42,10 @@ async fn a_pod_waits_for_a_node_and_says_so() {
     let running =
         cluster.until::<Pod>("p", |pod| pod.status.as_ref().unwrap().phase.as_deref() == Some("Running")).await;
     assert_eq!(running.spec.unwrap().node_name.as_deref(), Some(NODE));
-    let events = cluster.events("Pod", "p").await;
-    assert!(events.iter().any(|(reason, _)| reason == "FailedScheduling"), "{events:?}");
-    assert!(events.contains(&("Scheduled".into(), "Successfully assigned default/p to here".into())), "{events:?}");
+    // Events follow the work they tell of.
+    cluster.until_event("Pod", "p", |(reason, _)| reason == "FailedScheduling").await;
+    let assigned = ("Scheduled".to_owned(), "Successfully assigned default/p to here".to_owned());
+    cluster.until_event("Pod", "p", |event| *event == assigned).await;
 }
 
 #[tokio::test]
