@@ -28,8 +28,9 @@ pub(crate) struct Applier {
     manager: &'static str,
     caches: Arc<Caches>,
     metrics: ControllerMetrics,
-    /// What was applied last, by hash: an apply that repeats it is needed only if someone changed our fields.
-    applied: Mutex<HashMap<(String, Key), u64>>,
+    /// What was applied last, by hash, and the version that made: an apply that repeats it is needed only if someone
+    /// changed our fields since.
+    applied: Mutex<HashMap<(String, Key), (u64, String)>>,
 }
 
 /// Why the steps of a decision stopped.
@@ -83,8 +84,12 @@ impl Applier {
         let mut params = PatchParams::apply(self.manager);
         if let Some(current) = &current {
             check_ours(&what, current, object)?;
-            let repeated = self.applied.lock().get(&memory) == Some(&hash);
-            if repeated && compare::contains(current, &object.value) {
+            let last = self.applied.lock().get(&memory).cloned();
+            let version = current["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+            let unchanged = |last: (u64, String)| {
+                last.0 == hash && (last.1 == version || compare::contains(current, &object.value))
+            };
+            if last.is_some_and(unchanged) {
                 return Ok(None);
             }
             // Ours, so our fields are as we say; but only if it is still the object that we looked at.
@@ -98,7 +103,8 @@ impl Applier {
         if applied.len() >= REMEMBERED {
             applied.clear();
         }
-        applied.insert(memory, hash);
+        let version = answer["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+        applied.insert(memory, (hash, version));
         Ok(Some(answer))
     }
 

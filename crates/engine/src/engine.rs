@@ -1,7 +1,9 @@
 //! Puts controllers, caches and workers together.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use jiff::Timestamp;
 use kube::Client;
 use kube::core::{ApiResource, WatchEvent};
@@ -19,7 +21,7 @@ use crate::events::Recorder;
 use crate::key::Key;
 use crate::lease::Election;
 use crate::metrics::Metrics;
-use crate::queue::Queue;
+use crate::queue::{Queue, retry_delay};
 use crate::runner::{Run, Runner};
 use crate::view::View;
 
@@ -213,7 +215,12 @@ impl Engine {
 async fn work_on(runner: Arc<dyn Run>, clock: SharedClock, stop: CancellationToken) {
     while !stop.is_cancelled() {
         if let Some(key) = runner.queue().take(clock.now()) {
-            runner.reconcile(&key).await;
+            // A bug that one object brings out must not stop the work on all the others.
+            if AssertUnwindSafe(runner.reconcile(&key)).catch_unwind().await.is_err() {
+                tracing::error!(controller = runner.name(), %key, "the controller panicked; the key is tried again later");
+                let delay = retry_delay(runner.queue().failed(&key));
+                runner.queue().add_at(key, clock.now() + delay);
+            }
             continue;
         }
         let timer = async {

@@ -104,7 +104,7 @@ impl Election {
                 Err(error) => {
                     tracing::warn!(lease = self.name, error = %error.chain(), "the lease was not renewed");
                     // Stop well before the others may start.
-                    if error.is_stale() || now.duration_since(renewed) >= (self.duration * 2 / 3).try_into().ok()? {
+                    if error.is_stale() || now >= renewed + self.duration * 2 / 3 {
                         term.cancel();
                         ended.cancelled().await;
                         return None;

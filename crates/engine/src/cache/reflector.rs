@@ -84,19 +84,20 @@ pub(super) async fn run<K: Cached>(
             result = attempt => result,
         };
         match result {
+            // The server ends a watch every few minutes; one that ends it at once must not keep us busy.
             Ok(()) => delay = RECONNECT_FIRST,
             Err(error) => {
                 if error.is_expired() {
                     from = None;
                 }
                 tracing::warn!(kind = cache.resource.kind, scope, error = %error.chain(), "the watch was interrupted");
-                let wake = clock.now() + delay;
-                tokio::select! {
-                    () = stop.cancelled() => return,
-                    () = clock.sleep_until(wake) => {}
-                }
                 delay = (delay * 2).min(RECONNECT_LAST);
             }
+        }
+        let wake = clock.now() + delay;
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = clock.sleep_until(wake) => {}
         }
     }
 }

@@ -52,7 +52,11 @@ impl Side {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(90), ready).await.expect("kube-apiserver starts");
+        if tokio::time::timeout(Duration::from_secs(90), ready).await.is_err() {
+            let log = std::fs::read_to_string(directory.path().join("kube-apiserver.log")).unwrap_or_default();
+            let lines: Vec<&str> = log.lines().rev().take(20).collect();
+            panic!("kube-apiserver does not start: {:?}\n{}", namespaces.get_opt("default").await, lines.join("\n"));
+        }
         let manager = ControllerManager::start(&assets, directory.path(), &kubernetes, CONTROLLERS).unwrap();
         let mut tasks = JoinSet::new();
         tasks.spawn(crate::pods::run(client.clone()));
