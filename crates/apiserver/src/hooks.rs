@@ -14,7 +14,6 @@ pub mod pod;
 pub mod role;
 pub mod secret;
 pub mod service;
-pub mod workload;
 
 /// A write under way, as hooks see it.
 pub struct Change<'a> {

@@ -127,17 +127,18 @@ fn change<'a>(call: &'a Call, subresource: &'a str, old: Option<&'a Value>, obje
 fn validate(call: &Call, subresource: &str, old: Option<&Value>, object: &Value) -> Result<(), Status> {
     let kind = &call.kind;
     let mut causes = metadata::validate(kind, object, old);
-    if let Some(schema) = &kind.schema {
-        causes.extend(machinery::schema::validate(schema, object));
-        if let Some(rules) = &kind.rules {
-            match machinery::schema::rules::blocked(&causes) {
-                Some(cause) => causes.push(cause),
-                None => causes.extend(rules.check(object, old)),
+    causes.extend(kind.hooks.validate(object, old, subresource));
+    match &kind.schema {
+        Some(schema) if kind.custom => {
+            causes.extend(machinery::schema::judge(schema, kind.rules.as_deref(), object, old));
+        }
+        Some(schema) => {
+            causes.extend(machinery::schema::validate(schema, object));
+            if subresource.is_empty() {
+                causes.extend(machinery::builtin::validate(&kind.api_version(), &kind.kind, object, old));
             }
         }
-    }
-    if causes.is_empty() {
-        causes.extend(kind.hooks.validate(object, old, subresource));
+        None => {}
     }
     if causes.is_empty() {
         return Ok(());

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::field::{self, Path};
-use crate::meta::{self, NameRule, names};
+use crate::meta::names;
 use crate::schema::rules::Compiled;
 use crate::schema::{Schema, Type};
 use crate::status::Cause;
@@ -82,14 +82,10 @@ pub fn default(definition: &mut Value) {
     }
 }
 
-/// Checks a new definition (`old` none) or a changed one. Defaults must be filled in.
+/// Checks a new definition (`old` none) or a changed one, but for its metadata. Defaults must be filled in.
 pub fn validate(definition: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let metadata = Path::new("metadata");
     let spec = &definition["spec"];
-    let mut causes = match old {
-        None => create_metadata(definition, &metadata),
-        Some(old) => meta::validate_update(&definition["metadata"], &old["metadata"], &metadata),
-    };
+    let mut causes: Vec<Cause> = if old.is_none() { check_name(definition).into_iter().collect() } else { Vec::new() };
     causes.extend(check_spec(spec));
     if let Some(old) = old {
         causes.extend(unchanged(spec, old));
@@ -114,16 +110,11 @@ pub fn compile(version: &Value, base: &Path<'_>) -> Result<Version, Vec<Cause>> 
     Ok(Version { schema, rules })
 }
 
-fn create_metadata(definition: &Value, path: &Path<'_>) -> Vec<Cause> {
-    let metadata = &definition["metadata"];
-    let mut causes = meta::validate_create(metadata, false, NameRule::DnsSubdomain, path);
-    let name = text(&metadata["name"]);
+fn check_name(definition: &Value) -> Option<Cause> {
+    let name = text(&definition["metadata"]["name"]);
     let expected = format!("{}.{}", text(&definition["spec"]["names"]["plural"]), text(&definition["spec"]["group"]));
-    if !name.is_empty() && name != expected {
-        let detail = "must be spec.names.plural+\".\"+spec.group";
-        causes.push(field::invalid_text(&path.child("name"), name, detail));
-    }
-    causes
+    let detail = "must be spec.names.plural+\".\"+spec.group";
+    (!name.is_empty() && name != expected).then(|| field::invalid_text(&Path::new("metadata.name"), name, detail))
 }
 
 fn check_spec(spec: &Value) -> Vec<Cause> {

@@ -30,7 +30,7 @@ impl Hooks for Definition {
         Ok(())
     }
 
-    fn validate(&self, definition: &Value, old: Option<&Value>, subresource: &str) -> Vec<Cause> {
+    fn validate(&self, definition: &Value, _old: Option<&Value>, subresource: &str) -> Vec<Cause> {
         if subresource == "status" {
             return machinery::crd::stored_versions(definition);
         }
@@ -41,7 +41,6 @@ impl Hooks for Definition {
                 "conversion webhooks are not served; keep one version or versions with the same fields (strategy None)";
             causes.push(field::forbidden(&path.child("strategy"), detail));
         }
-        causes.extend(machinery::crd::validate(definition, old));
         causes
     }
 

@@ -1,7 +1,7 @@
 //! Services: an address of their own, kept for as long as they live.
 
 use machinery::field::{self, Path};
-use machinery::status::{Cause, Status};
+use machinery::status::Status;
 use serde_json::{Value, json};
 
 use super::{Change, Hooks};
@@ -58,47 +58,6 @@ impl Hooks for Service {
         spec["ipFamilies"] = json!(["IPv4"]);
         spec["ipFamilyPolicy"] = json!("SingleStack");
         Ok(())
-    }
-
-    fn validate(&self, service: &Value, old: Option<&Value>, subresource: &str) -> Vec<Cause> {
-        if !subresource.is_empty() {
-            return Vec::new();
-        }
-        let mut causes = Vec::new();
-        let (path, spec) = (Path::new("spec"), &service["spec"]);
-        let headless = text(&spec["clusterIP"]) == "None";
-        let external = spec["type"] == "ExternalName";
-        let ports = spec["ports"].as_array().map_or(&[][..], Vec::as_slice);
-        if ports.is_empty() && !headless && !external {
-            causes.push(field::required(&path.child("ports"), ""));
-        }
-        if external && text(&spec["externalName"]).is_empty() {
-            causes.push(field::required(&path.child("externalName"), ""));
-        }
-        let list = path.child("ports");
-        for (index, port) in ports.iter().enumerate() {
-            let here = list.index(index);
-            if ports.len() > 1 && text(&port["name"]).is_empty() {
-                causes.push(field::required(&here.child("name"), ""));
-            }
-            if !port["port"].as_i64().is_some_and(|number| (1..=65535).contains(&number)) {
-                let detail = "must be between 1 and 65535, inclusive";
-                causes.push(field::invalid(&here.child("port"), &port["port"], detail));
-            }
-            let alike = |other: &Value| other["port"] == port["port"] && other["protocol"] == port["protocol"];
-            if ports[..index].iter().any(alike) {
-                let pair = json!({ "port": port["port"], "protocol": port["protocol"] });
-                causes.push(field::duplicate(&here, &pair));
-            }
-        }
-        if let Some(old) = old.filter(|old| has_address(old) && has_address(service)) {
-            let (before, after) = (&old["spec"]["clusterIP"], &spec["clusterIP"]);
-            if !text(before).is_empty() {
-                let ips = path.child("clusterIPs");
-                causes.extend(field::immutable(&ips.index(0), after, before));
-            }
-        }
-        causes
     }
 
     fn abandoned(&self, server: &ApiServer, service: &Value) {

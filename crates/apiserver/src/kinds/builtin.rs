@@ -29,11 +29,7 @@ fn core() -> Vec<Kind> {
             .print(&columns::NAMESPACES)
             .hooks(&hooks::namespace::Namespace)
             .done(),
-        row("", "v1", "ConfigMap", "configmaps")
-            .short(&["cm"])
-            .print(&columns::CONFIG_MAPS)
-            .hooks(&hooks::secret::ConfigMap)
-            .done(),
+        row("", "v1", "ConfigMap", "configmaps").short(&["cm"]).print(&columns::CONFIG_MAPS).done(),
         row("", "v1", "Secret", "secrets")
             .select(&["type"])
             .print(&columns::SECRETS)
@@ -149,7 +145,6 @@ fn apps() -> Vec<Kind> {
             .generation()
             .scale(None)
             .print(&columns::DEPLOYMENTS)
-            .hooks(&hooks::workload::Workload)
             .done(),
         row("apps", "v1", "ReplicaSet", "replicasets")
             .short(&["rs"])
@@ -159,7 +154,6 @@ fn apps() -> Vec<Kind> {
             .scale(None)
             .select(&["status.replicas"])
             .print(&columns::REPLICA_SETS)
-            .hooks(&hooks::workload::Workload)
             .done(),
     ]
 }

@@ -39,12 +39,11 @@ fn validate(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     };
     let metadata = Path::new("metadata");
     let mut causes = match old {
-        // Definitions check their metadata themselves.
-        _ if kind == "CustomResourceDefinition" => Vec::new(),
         None => {
             let mut named = object["metadata"].clone();
-            let namespaced =
-                !["Namespace", "Node", "StorageClass", "PriorityClass"].contains(&kind) && !kind.starts_with("Cluster");
+            let namespaced = !["Namespace", "Node", "StorageClass", "PriorityClass", "CustomResourceDefinition"]
+                .contains(&kind)
+                && !kind.starts_with("Cluster");
             if namespaced {
                 named["namespace"] = json!("default");
             }

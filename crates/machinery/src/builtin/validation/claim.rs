@@ -62,6 +62,10 @@ fn changed(new: &Value, old: &Value) -> Vec<Cause> {
         take(&mut new_spec, "volumeName");
         take(&mut old_spec, "volumeName");
     }
+    // A claim that named no class may be given one.
+    if old_spec.get("storageClassName").is_none() {
+        take(&mut new_spec, "storageClassName");
+    }
     if bound {
         for spec in [&mut new_spec, &mut old_spec] {
             take(spec, "volumeAttributesClassName");
