@@ -17,9 +17,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::driver::{Driver, Network};
+use crate::driver::{Driver, Network as Place};
 use crate::environment::Kind;
 use crate::images::Images;
+use crate::network::{DOMAIN, Network};
 use crate::registration::{self, Capacity};
 use crate::status::Facts;
 use crate::worker::{Input, Worker};
@@ -40,6 +41,8 @@ pub struct Config {
     pub max_pods: u32,
     /// Our own program, shown to Pods of the platform's images.
     pub program: Option<PathBuf>,
+    /// The network that Pods are on; without one they have loopback only.
+    pub network: Option<Arc<Network>>,
 }
 
 /// What every worker shares.
@@ -54,6 +57,7 @@ pub struct Node {
     pub(crate) capacity: Capacity,
     pub(crate) program: Option<PathBuf>,
     pub(crate) hidden: Vec<PathBuf>,
+    network: Option<Arc<Network>>,
     workers: Mutex<HashMap<String, Known>>,
     tracker: TaskTracker,
 }
@@ -121,6 +125,7 @@ pub async fn start(config: Config) -> Result<Handle, StartError> {
         images: config.images,
         capacity,
         program: config.program,
+        network: config.network,
         workers: Mutex::new(HashMap::new()),
         tracker: tracker.clone(),
     });
@@ -129,6 +134,9 @@ pub async fn start(config: Config) -> Result<Handle, StartError> {
     spawn(&tracker, &stop, registration::heartbeat(node.clone()));
     spawn(&tracker, &stop, watch_sources::<ConfigMap>(node.clone(), Kind::ConfigMap));
     spawn(&tracker, &stop, watch_sources::<Secret>(node.clone(), Kind::Secret));
+    if let Some(network) = &node.network {
+        spawn(&tracker, &stop, network.clone().serve(node.client.clone()));
+    }
     let watching = watch_pods(node, stop.clone());
     tracker.spawn(watching);
     Ok(Handle { stop, tracker })
@@ -253,19 +261,46 @@ impl Node {
     }
 
     /// The Pod's place in the Pod network.
-    pub(crate) fn network(&self, _uid: &str) -> Option<Network> {
-        None
+    pub(crate) fn network(&self, uid: &str) -> Option<Place> {
+        self.network.as_ref().and_then(|network| network.place(uid))
     }
 
-    pub(crate) fn release(&self, _uid: &str) {}
+    /// Its place is free again.
+    pub(crate) fn release(&self, uid: &str) {
+        if let Some(network) = &self.network {
+            network.release(uid);
+        }
+    }
 
     /// Variables that tell a Pod where the API is.
     pub(crate) fn service_variables(&self) -> Vec<(String, String)> {
-        Vec::new()
+        let Some(network) = &self.network else { return Vec::new() };
+        let host = network.api_service().to_string();
+        vec![
+            ("KUBERNETES_SERVICE_HOST".to_owned(), host.clone()),
+            ("KUBERNETES_SERVICE_PORT".to_owned(), "443".to_owned()),
+            ("KUBERNETES_SERVICE_PORT_HTTPS".to_owned(), "443".to_owned()),
+            ("KUBERNETES_PORT".to_owned(), format!("tcp://{host}:443")),
+        ]
     }
 
-    pub(crate) fn resolver_file(&self, _namespace: &str, _config: Option<&PodDNSConfig>) -> String {
-        String::new()
+    /// `resolv.conf` of a Pod.
+    pub(crate) fn resolver_file(&self, namespace: &str, config: Option<&PodDNSConfig>) -> String {
+        let mut searches = [format!("{namespace}.svc.{DOMAIN}"), format!("svc.{DOMAIN}"), DOMAIN.to_owned()].to_vec();
+        let mut lines = Vec::new();
+        lines.extend(self.network.as_ref().map(|network| format!("nameserver {}", network.name_server())));
+        let mut options = vec!["ndots:5".to_owned()];
+        if let Some(config) = config {
+            lines.extend(config.nameservers.iter().flatten().map(|server| format!("nameserver {server}")));
+            searches.extend(config.searches.iter().flatten().cloned());
+            options.extend(config.options.iter().flatten().map(|option| {
+                let name = option.name.clone().unwrap_or_default();
+                option.value.as_ref().map_or(name.clone(), |value| format!("{name}:{value}"))
+            }));
+        }
+        lines.push(format!("search {}", searches.join(" ")));
+        lines.push(format!("options {}\n", options.join(" ")));
+        lines.join("\n")
     }
 
     /// The container's control groups, as far as this machine has them.

@@ -22,6 +22,7 @@ mod environment;
 pub mod images;
 mod lifecycle;
 mod logs;
+pub mod network;
 mod plan;
 mod probes;
 pub mod process;

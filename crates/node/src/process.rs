@@ -1,6 +1,6 @@
 //! The process driver: a shim and Linux namespaces for each Pod.
 
-mod channel;
+pub(crate) mod channel;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
@@ -34,6 +34,31 @@ impl ShimCommand {
     pub fn own() -> Self {
         Self { program: PathBuf::from("/proc/self/exe"), arguments: vec!["shim".to_owned()] }
     }
+
+    /// Starts it for a directory and waits until what it makes is there.
+    pub(crate) async fn start(&self, directory: &Path) -> Result<(), Error> {
+        let mut child = tokio::process::Command::new(&self.program)
+            .args(&self.arguments)
+            .arg(directory)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .current_dir("/")
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(Error::io("start the shim"))?;
+        let mut output = child.stdout.take().ok_or(Error::Gone)?;
+        let mut line = Vec::new();
+        output.read_to_end(&mut line).await.map_err(Error::io("read the shim's report"))?;
+        let _ = child.wait().await;
+        match serde_json::from_slice(&line) {
+            Ok(Report::Ready { .. }) => Ok(()),
+            Ok(Report::Refused { step, message }) => Err(Error::Isolation { step, message }),
+            Err(_) => Err(Error::Gone),
+        }
+    }
 }
 
 /// Runs Pods as processes of this machine.
@@ -60,27 +85,8 @@ impl Driver for Process {
         let directory = self.directory(uid);
         let text = serde_json::to_vec(spec).map_err(std::io::Error::from).map_err(Error::io("write sandbox.json"))?;
         tokio::fs::write(directory.join("sandbox.json"), text).await.map_err(Error::io("write sandbox.json"))?;
-        let mut child = tokio::process::Command::new(&self.shim.program)
-            .args(&self.shim.arguments)
-            .arg(&directory)
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .current_dir("/")
-            .stdin(std::process::Stdio::null())
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::null())
-            .process_group(0)
-            .spawn()
-            .map_err(Error::io("start the shim"))?;
-        let mut output = child.stdout.take().ok_or(Error::Gone)?;
-        let mut line = Vec::new();
-        output.read_to_end(&mut line).await.map_err(Error::io("read the shim's report"))?;
-        let _ = child.wait().await;
-        match serde_json::from_slice(&line) {
-            Ok(Report::Ready { .. }) => Ok(Arc::new(Shim { directory })),
-            Ok(Report::Refused { step, message }) => Err(Error::Isolation { step, message }),
-            Err(_) => Err(Error::Gone),
-        }
+        self.shim.start(&directory).await?;
+        Ok(Arc::new(Shim { directory }))
     }
 
     async fn find(&self, uid: &str) -> Option<Arc<dyn Sandbox>> {

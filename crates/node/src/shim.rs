@@ -13,8 +13,10 @@
 
 mod confine;
 mod container;
+mod holder;
 mod identity;
 mod log;
+mod netlink;
 mod root;
 mod sandbox;
 mod serve;
@@ -29,7 +31,7 @@ use std::path::Path;
 ///
 /// The first line on standard output tells the caller whether the Pod's namespaces are there.
 pub fn main(directory: &Path) -> std::process::ExitCode {
-    match sandbox::enter(directory) {
+    match start(directory) {
         // The parent of the Pod's first process: its work is done.
         Ok(sandbox::Side::Outside) => std::process::ExitCode::SUCCESS,
         Ok(sandbox::Side::Inside(shim)) => {
@@ -43,6 +45,14 @@ pub fn main(directory: &Path) -> std::process::ExitCode {
             std::process::ExitCode::FAILURE
         }
     }
+}
+
+/// A Pod's directory makes a Pod; a directory with a network in it makes the Pod network's holder.
+fn start(directory: &Path) -> Result<sandbox::Side, Error> {
+    let Ok(text) = std::fs::read(directory.join("network.json")) else { return sandbox::enter(directory) };
+    let spec = serde_json::from_slice(&text).map_err(std::io::Error::from).during("parse network.json")?;
+    holder::main(directory, &spec)?;
+    Ok(sandbox::Side::Outside)
 }
 
 /// A step of the set-up that the kernel refused.

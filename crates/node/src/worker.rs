@@ -279,7 +279,8 @@ impl Worker {
 
     /// Marks what ended and will be started again, for the status.
     fn note_restarts(&mut self) {
-        let decision = decide(&self.pod, &self.containers, Timestamp::MAX);
+        let later = Timestamp::now() + SignedDuration::from_hours(24);
+        let decision = decide(&self.pod, &self.containers, later);
         let restarting = |name: &str| decision.actions.iter().any(|action| *action == Action::Start(name.to_owned()));
         for (name, container) in &mut self.containers {
             container.waits_for_restart = restarting(name);

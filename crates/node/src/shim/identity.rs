@@ -7,6 +7,49 @@ use nix::unistd::{Gid, Pid, Uid};
 
 use super::wire::Identity;
 
+/// Id under which we ourselves, as root, are known in the network's user namespace. Pods do not have it.
+const OURSELVES: u32 = 0xffff_0000;
+
+/// Writes the maps of a Pod's user namespace, a child of the holder's: the same ids, without ours.
+pub fn write_nested_maps(pid: Pid, identity: &Identity) -> io::Result<()> {
+    match identity {
+        Identity::Range { count, .. } => {
+            write(pid, "uid_map", &format!("0 0 {count}"))?;
+            write(pid, "gid_map", &format!("0 0 {count}"))
+        }
+        Identity::Single { uid, gid } => {
+            write(pid, "uid_map", &format!("{uid} 0 1"))?;
+            write(pid, "setgroups", "deny")?;
+            write(pid, "gid_map", &format!("{gid} 0 1"))
+        }
+        Identity::Subordinate { uids, gids } => {
+            write(pid, "uid_map", &format!("0 0 {}", uids.1 + 1))?;
+            write(pid, "gid_map", &format!("0 0 {}", gids.1 + 1))
+        }
+    }
+}
+
+/// Writes the maps of the network's user namespace.
+pub fn write_holder_maps(pid: Pid, identity: &Identity, uid: u32, gid: u32) -> io::Result<()> {
+    match identity {
+        Identity::Range { base, count } => {
+            // A Pod's shim starts as us and opens our directories before it becomes somebody else: so we need an id.
+            write(pid, "uid_map", &format!("0 {base} {count}\n{OURSELVES} {uid} 1"))?;
+            write(pid, "gid_map", &format!("0 {base} {count}\n{OURSELVES} {gid} 1"))
+        }
+        Identity::Single { .. } => write_maps(pid, &Identity::Single { uid: 0, gid: 0 }, uid, gid),
+        Identity::Subordinate { .. } => write_maps(pid, identity, uid, gid),
+    }
+}
+
+/// Becomes root of the network's user namespace.
+pub fn assume_root(identity: &Identity) -> nix::Result<()> {
+    match identity {
+        Identity::Single { .. } => assume(&Identity::Single { uid: 0, gid: 0 }),
+        other => assume(other),
+    }
+}
+
 /// Writes the maps of process `pid`, from outside its user namespace.
 pub fn write_maps(pid: Pid, identity: &Identity, uid: u32, gid: u32) -> io::Result<()> {
     match identity {

@@ -7,12 +7,15 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
-use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket};
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::socket::sockopt::PeerCredentials;
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, getsockopt, listen, socket,
+};
 use nix::unistd::{Pid, getegid, geteuid, getpid};
 
 use super::wire::{Report, SandboxSpec};
-use super::{During as _, Error, identity, sys};
+use super::{During as _, Error, holder, identity, sys};
 
 /// Where the shim's own mount namespace shows the Pod's directory, its volumes and its images. A place that every
 /// machine has and no Pod gets from the host.
@@ -37,9 +40,18 @@ pub fn enter(directory: &Path) -> Result<Side, Error> {
     let text = fs::read(directory.join("sandbox.json")).during("read sandbox.json")?;
     let spec: SandboxSpec = serde_json::from_slice(&text).map_err(std::io::Error::from).during("parse sandbox.json")?;
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
-    let listener = listen_in(directory).during("listen on the Pod's socket")?;
+    let listener = bind_in(directory).during("make the Pod's socket")?;
 
-    make_namespaces(&spec)?;
+    let holder = spec.network.as_ref().map(|network| join_holder(&network.holder)).transpose()?;
+    let flags = CloneFlags::CLONE_NEWUSER
+        | CloneFlags::CLONE_NEWNS
+        | CloneFlags::CLONE_NEWNET
+        | CloneFlags::CLONE_NEWIPC
+        | CloneFlags::CLONE_NEWUTS;
+    make_namespaces(flags, |process, uid, gid| match holder {
+        Some(_) => identity::write_nested_maps(process, &spec.identity),
+        None => identity::write_maps(process, &spec.identity, uid, gid),
+    })?;
     let sources = open_sources(directory, &spec)?;
     identity::assume(&spec.identity).during("become the Pod's root")?;
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)
@@ -47,10 +59,14 @@ pub fn enter(directory: &Path) -> Result<Side, Error> {
     stage(&spec, &sources)?;
     nix::unistd::sethostname(&spec.hostname).during("set the host name")?;
     sys::bring_loopback_up().during("bring loopback up")?;
+    if let (Some(holder), Some(place)) = (&holder, &spec.network) {
+        holder::join(holder, place)?;
+    }
 
     if sys::fork_into(CloneFlags::CLONE_NEWPID).during("make the pid namespace")?.is_some() {
         return Ok(Side::Outside);
     }
+    listen(&listener, Backlog::MAXCONN).during("listen on the Pod's socket")?;
     nix::unistd::setsid().during("start a session")?;
     // Nothing in the Pod may read this process's memory or descriptors.
     nix::sys::prctl::set_dumpable(false).during("hide from tracing")?;
@@ -70,7 +86,23 @@ pub fn report_ready(remarks: Vec<String>) -> std::io::Result<()> {
     Ok(())
 }
 
-fn listen_in(directory: &Path) -> std::io::Result<OwnedFd> {
+/// Connects to the holder of the Pod network and enters its user namespace, whose child the Pod's will be.
+fn join_holder(directory: &Path) -> Result<OwnedFd, Error> {
+    let anchor = File::options().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(directory);
+    let anchor = anchor.during("open the network's directory")?;
+    let path = format!("/proc/self/fd/{}/shim.sock", anchor.as_raw_fd());
+    let caller = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None);
+    let caller = caller.during("reach the network's holder")?;
+    let address = UnixAddr::new(path.as_str()).during("reach the network's holder")?;
+    connect(caller.as_raw_fd(), &address).during("reach the network's holder")?;
+    let peer = getsockopt(&caller, PeerCredentials).during("ask who holds the network")?;
+    let process = sys::process_descriptor(Pid::from_raw(peer.pid())).during("find the network's holder")?;
+    setns(&process, CloneFlags::CLONE_NEWUSER).during("enter the network's user namespace")?;
+    Ok(caller)
+}
+
+/// Makes the socket. The process that stays listens on it: the kernel tells callers who that was.
+pub fn bind_in(directory: &Path) -> std::io::Result<OwnedFd> {
     let _ = fs::remove_file(directory.join("shim.sock"));
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let listener = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
@@ -78,29 +110,26 @@ fn listen_in(directory: &Path) -> std::io::Result<OwnedFd> {
     let anchor = File::options().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(directory)?;
     let path = format!("/proc/self/fd/{}/shim.sock", anchor.as_raw_fd());
     bind(listener.as_raw_fd(), &UnixAddr::new(path.as_str())?)?;
-    listen(&listener, Backlog::new(64)?)?;
     Ok(listener)
 }
 
-/// Unshares everything but the pid namespace. The maps are written by a helper that stays outside, because inside we no
+/// Unshares. The maps are written by a helper that stays outside, because inside we no
 /// longer have the right to.
-fn make_namespaces(spec: &SandboxSpec) -> Result<(), Error> {
+pub fn make_namespaces(
+    flags: CloneFlags,
+    write_maps: impl FnOnce(Pid, u32, u32) -> std::io::Result<()>,
+) -> Result<(), Error> {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     let (go_reader, go_writer) = std::io::pipe().during("make a pipe")?;
     let (mut done_reader, done_writer) = std::io::pipe().during("make a pipe")?;
     let shim: Pid = getpid();
     let Some(helper) = sys::fork_into(CloneFlags::empty()).during("fork the map writer")? else {
         drop((go_writer, done_reader));
-        let answer = wait_and_map(go_reader, shim, spec, uid, gid);
+        let answer = wait_and_map(go_reader, || write_maps(shim, uid, gid));
         let _ = (&done_writer).write_all(answer.err().map(|error| error.to_string()).unwrap_or_default().as_bytes());
         sys::exit_now(0);
     };
     drop((go_reader, done_writer));
-    let flags = CloneFlags::CLONE_NEWUSER
-        | CloneFlags::CLONE_NEWNS
-        | CloneFlags::CLONE_NEWNET
-        | CloneFlags::CLONE_NEWIPC
-        | CloneFlags::CLONE_NEWUTS;
     let unshared = unshare(flags);
     // Dropping the pipe without a byte tells the helper that there is nothing to map.
     if unshared.is_ok() {
@@ -110,16 +139,16 @@ fn make_namespaces(spec: &SandboxSpec) -> Result<(), Error> {
     let mut complaint = String::new();
     done_reader.read_to_string(&mut complaint).during("wait for the map writer")?;
     let _ = nix::sys::wait::waitpid(helper, None);
-    unshared.during("make user, mount, network, ipc and host name namespaces")?;
+    unshared.during("make namespaces")?;
     if complaint.is_empty() { Ok(()) } else { Err(std::io::Error::other(complaint)).during("map the Pod's users") }
 }
 
-fn wait_and_map(mut go: std::io::PipeReader, shim: Pid, spec: &SandboxSpec, uid: u32, gid: u32) -> std::io::Result<()> {
+fn wait_and_map(mut go: std::io::PipeReader, write_maps: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<()> {
     let mut byte = [0];
     if go.read(&mut byte)? == 0 {
         return Ok(());
     }
-    identity::write_maps(shim, &spec.identity, uid, gid)
+    write_maps()
 }
 
 /// What the stage shows: opened while we are still the user whose directories these are, in the mount namespace in which

@@ -10,7 +10,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::CloneFlags;
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, accept4, socket};
+use nix::sys::socket::{SockFlag, accept4};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
@@ -213,9 +213,7 @@ impl Pod {
                 };
             }
             Request::Socket { stream } => {
-                let kind = if stream { SockType::Stream } else { SockType::Datagram };
-                let _ = match socket(AddressFamily::Inet, kind, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None)
-                {
+                let _ = match super::holder::inet_socket(stream) {
                     Ok(made) => send(&caller, &Reply::Done, &[made.as_raw_fd()]),
                     Err(error) => send(&caller, &Reply::Failed { message: error.to_string() }, &[]),
                 };
@@ -228,6 +226,7 @@ impl Pod {
                 }
             }
             Request::Close { volumes } => self.close(caller, &volumes),
+            Request::Plug | Request::WayOut => refuse(&caller, &std::io::Error::other("a Pod does not do that")),
         }
     }
 

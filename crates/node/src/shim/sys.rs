@@ -115,6 +115,26 @@ pub fn bring_loopback_up() -> nix::Result<()> {
     }
 }
 
+/// Makes a tun device: a network interface whose other side is a descriptor.
+pub fn open_tun(name: &str) -> std::io::Result<OwnedFd> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let device = std::fs::File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
+    // SAFETY: an all-zero ifreq is valid; the name is shorter than its array; the kernel reads name and flags and
+    // writes the name back.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        for (slot, byte) in request.ifr_name.iter_mut().zip(name.bytes()) {
+            *slot = byte.cast_signed();
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "both flags are below 0x8000")]
+        {
+            request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+        }
+        Errno::result(libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF, &raw mut request))?;
+    }
+    Ok(device.into())
+}
+
 /// Takes ownership of a descriptor that a system call has just made for us.
 pub fn own(raw: std::os::fd::RawFd) -> OwnedFd {
     // SAFETY: callers pass what accept4 returned or what came along with a message, and nothing else.

@@ -72,8 +72,21 @@ pub struct Network {
     pub prefix: u8,
     /// Where everything else is reached.
     pub gateway: std::net::Ipv4Addr,
-    /// The process that holds the network's namespace.
-    pub holder: i32,
+    /// Directory of the process that holds the network's namespace.
+    pub holder: PathBuf,
+}
+
+/// The Pod network; kept in the holder's `network.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HolderSpec {
+    /// Whose network it is.
+    pub identity: Identity,
+    /// Address of the bridge.
+    pub gateway: std::net::Ipv4Addr,
+    /// Bits of the network's prefix.
+    pub prefix: u8,
+    /// Addresses of Services.
+    pub services: (std::net::Ipv4Addr, u8),
 }
 
 /// A container to start.
@@ -168,6 +181,10 @@ pub enum Request {
         /// Stream (TCP) or datagram (UDP).
         stream: bool,
     },
+    /// To the holder: a cable to the network namespace that comes along.
+    Plug,
+    /// To the holder: the tun device that leads out.
+    WayOut,
     /// Tell what is there, then what happens.
     Watch,
     /// End everything, remove what the Pod wrote outside its volumes and in these volumes, and go.

@@ -1,5 +1,7 @@
 //! Tests with real processes in real namespaces.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
+mod network;
+mod plane;
 mod sandbox;
 mod support;

@@ -136,3 +136,21 @@ pub async fn until(so: impl Fn() -> bool) {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
 }
+
+/// The process behind a shim's socket.
+pub fn shim_process(directory: &std::path::Path) -> Option<nix::unistd::Pid> {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, socket, sockopt};
+    use std::os::fd::AsRawFd as _;
+    let caller = socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None).ok()?;
+    let address = UnixAddr::new(&directory.join("shim.sock")).ok()?;
+    connect(caller.as_raw_fd(), &address).ok()?;
+    let peer = getsockopt(&caller, sockopt::PeerCredentials).ok()?;
+    Some(nix::unistd::Pid::from_raw(peer.pid()))
+}
+
+/// Kills the shim of the Pod with this directory, as the kernel would when memory runs out.
+pub fn kill_shim(directory: &std::path::Path) {
+    if let Some(pid) = shim_process(directory) {
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+    }
+}
