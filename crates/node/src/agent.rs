@@ -118,7 +118,7 @@ pub async fn start(config: Config) -> Result<Handle, StartError> {
         client: config.client,
         name: config.name,
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        hidden: hidden_paths(&config.data),
+        hidden: hidden_paths(config.data.parent().unwrap_or(&config.data)),
         pods,
         claims,
         driver: config.driver,

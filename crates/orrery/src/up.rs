@@ -4,6 +4,7 @@
 //! Pods reach it over TLS.
 
 mod kubeconfig;
+mod machine;
 mod parts;
 mod renewal;
 mod signals;
@@ -24,6 +25,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{data_dir, style};
+use machine::Machine;
 use parts::Parts;
 use signals::Signals;
 use web::Web;
@@ -46,6 +48,8 @@ pub struct Options {
     /// Another host name or address that clients use; it goes into the serving certificate.
     #[arg(long = "tls-name", value_name = "NAME")]
     tls_names: Vec<String>,
+    #[command(flatten)]
+    machine: machine::Options,
 }
 
 /// Runs the plane until Ctrl-C or SIGTERM.
@@ -63,7 +67,9 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let address = reachable(listener.address()?);
 
     let access = Access::new(store.clone(), Tokens::new(&pki.tokens)?);
-    let api = ApiServer::new(Config { port: address.port(), ..Config::new(store.clone(), access) });
+    let config = Config::new(store.clone(), access);
+    let machine = Machine::new(options.machine.clone(), &folder, config.service_range);
+    let api = ApiServer::new(Config { port: address.port(), pods: Some(machine.access()), ..config });
     api.start().await?;
     crate::crds::install(client(&api, "installer")).await?;
 
@@ -79,6 +85,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     parts.add("api", |stop| serve(listener, api.clone(), stop));
     parts.add("workloads", |stop| workloads(client(&api, "workloads"), pki.authority.clone(), stop));
     parts.add("controllers", |stop| controllers(client(&api, "controllers"), folder.join("logs"), stop));
+    parts.add("node", |stop| machine.run(client(&api, "node"), address, stop));
     parts.add("server", |stop| server.run(stop));
     parts.add("store", |stop| watch_store(store.clone(), stop));
 

@@ -1,0 +1,77 @@
+//! This machine as the plane's node.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use node::driver::Driver;
+use node::images::{Images, Rule};
+use node::network::Network;
+use node::process::{Process, ShimCommand};
+use tokio_util::sync::CancellationToken;
+
+/// How Pods run on this machine.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Run images that fit PATTERN from this machine's own files, as PATTERN=host; `*` stands for anything.
+    #[arg(long = "image-map", value_name = "PATTERN=host")]
+    image_map: Vec<Rule>,
+    /// Most Pods at a time.
+    #[arg(long, default_value_t = 200, value_name = "COUNT")]
+    max_pods: u32,
+    /// Name of the Node object; by default this machine's host name.
+    #[arg(long, value_name = "NAME")]
+    node_name: Option<String>,
+}
+
+/// What runs Pods, before there is an API to take them from.
+pub struct Machine {
+    options: Options,
+    data: std::path::PathBuf,
+    driver: Arc<dyn Driver>,
+    services: (Ipv4Addr, u8),
+}
+
+impl Machine {
+    /// Keeps its files below the plane's data directory.
+    pub fn new(options: Options, folder: &Path, services: (Ipv4Addr, u8)) -> Self {
+        let data = folder.join("node");
+        let driver = Arc::new(Process::new(data.join("pods"), ShimCommand::own()));
+        Self { options, data, driver, services }
+    }
+
+    /// Into its Pods, for the API.
+    pub fn access(&self) -> Arc<node::Access> {
+        Arc::new(node::Access::new(&self.data, self.driver.clone()))
+    }
+
+    /// Runs Pods until `stop`. They go on after that, under their shims.
+    pub async fn run(self, client: kube::Client, api: SocketAddr, stop: CancellationToken) -> anyhow::Result<()> {
+        let identity = self.driver.identity(&[]).context("this machine cannot isolate Pods")?;
+        let network = Network::open(&self.data, &ShimCommand::own(), identity, self.services, api)
+            .await
+            .context("the Pod network could not be made")?;
+        let config = node::Config {
+            client,
+            name: self.options.node_name.clone().unwrap_or_else(host_name),
+            data: self.data.clone(),
+            driver: self.driver.clone(),
+            images: Images::new(self.options.image_map.clone()),
+            max_pods: self.options.max_pods,
+            program: Some(std::env::current_exe().context("where is this program?")?),
+            network: Some(network),
+        };
+        let node = node::start(config).await?;
+        stop.cancelled().await;
+        node.stop().await;
+        Ok(())
+    }
+}
+
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim().to_ascii_lowercase();
+    let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.'));
+    if plain { name } else { "this-machine".to_owned() }
+}
