@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::cgroup::Groups;
 use crate::driver::{Driver, Network as Place};
 use crate::environment::Kind;
 use crate::images::Images;
@@ -58,6 +59,7 @@ pub struct Node {
     pub(crate) program: Option<PathBuf>,
     pub(crate) hidden: Vec<PathBuf>,
     network: Option<Arc<Network>>,
+    groups: Groups,
     workers: Mutex<HashMap<String, Known>>,
     tracker: TaskTracker,
 }
@@ -126,6 +128,7 @@ pub async fn start(config: Config) -> Result<Handle, StartError> {
         capacity,
         program: config.program,
         network: config.network,
+        groups: Groups::find(&config.data),
         workers: Mutex::new(HashMap::new()),
         tracker: tracker.clone(),
     });
@@ -270,6 +273,7 @@ impl Node {
         if let Some(network) = &self.network {
             network.release(uid);
         }
+        self.groups.remove(uid);
     }
 
     /// Variables that tell a Pod where the API is.
@@ -304,17 +308,20 @@ impl Node {
     }
 
     /// The container's control groups, as far as this machine has them.
-    pub(crate) fn limit(&self, _uid: &str, container: &Container, facts: &mut Facts) -> Vec<OwnedFd> {
-        let limits = container.resources.as_ref().and_then(|resources| resources.limits.clone()).unwrap_or_default();
-        if !limits.is_empty() {
-            let names: Vec<String> = limits.keys().cloned().collect();
-            facts.unenforced = Some(format!("limits of {} are not enforced on this machine", names.join(", ")));
+    pub(crate) fn limit(&self, uid: &str, container: &Container, facts: &mut Facts) -> Vec<OwnedFd> {
+        let (joins, unenforced) = self.groups.make(uid, container);
+        if !unenforced.is_empty() {
+            let names = unenforced.join(", ");
+            facts.unenforced = Some(format!(
+                "container {}: this machine gives us no control group to enforce limits of {names}",
+                container.name
+            ));
         }
-        Vec::new()
+        joins
     }
 
-    pub(crate) fn was_out_of_memory(&self, _uid: &str, _container: &str) -> bool {
-        false
+    pub(crate) fn was_out_of_memory(&self, uid: &str, container: &str) -> bool {
+        self.groups.was_out_of_memory(uid, container)
     }
 
     /// Says what happened to a Pod where its user looks.

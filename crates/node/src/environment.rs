@@ -279,3 +279,33 @@ pub fn expand(text: &str, known: &BTreeMap<String, String>) -> String {
     output.push_str(rest);
     output
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dollar_rules() {
+        let known = BTreeMap::from([("A".to_owned(), "1".to_owned())]);
+        for (text, expected) in [
+            ("$(A)", "1"),
+            ("x$(A)y$(A)", "x1y1"),
+            ("$$(A)", "$(A)"),
+            ("$(B)", "$(B)"),
+            ("$A $", "$A $"),
+            ("$(A", "$(A"),
+        ] {
+            assert_eq!(expand(text, &known), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn quantities() {
+        for (text, expected) in
+            [("500m", 0.5), ("2", 2.0), ("1Ki", 1024.0), ("1.5Gi", 1_610_612_736.0), ("1e3", 1000.0)]
+        {
+            assert!((quantity(text).expect(text) - expected).abs() < 1e-9, "{text}");
+        }
+        assert!(quantity("many").is_none());
+    }
+}

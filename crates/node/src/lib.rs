@@ -17,6 +17,7 @@
 
 pub mod access;
 pub mod agent;
+mod cgroup;
 pub mod driver;
 mod environment;
 pub mod images;

@@ -216,6 +216,14 @@ impl View<'_> {
     }
 
     fn run(&self) -> Decision {
+        let is_over = |main: &Declared| match self.get(&main.name).state {
+            State::Ended(ended) => !self.restarts(ended.code),
+            _ => false,
+        };
+        // Asked first: sidecars that have ended by now are not wanted back.
+        if self.spec.containers.iter().all(is_over) {
+            return self.stop_all(self.grace(), self.result());
+        }
         let mut decision = Decision::wait(Vec::new());
         for init in self.inits() {
             let container = self.get(&init.name);
@@ -239,18 +247,10 @@ impl View<'_> {
                 return decision;
             }
         }
-        let mut all_over = true;
-        for main in &self.spec.containers {
-            let container = self.get(&main.name);
-            match &container.state {
-                State::Ended(ended) if !self.restarts(ended.code) => {}
-                _ => {
-                    all_over = false;
-                    self.keep_running(&main.name, &container, &mut decision);
-                }
-            }
+        for main in self.spec.containers.iter().filter(|main| !is_over(main)) {
+            self.keep_running(&main.name, &self.get(&main.name), &mut decision);
         }
-        if all_over { self.stop_all(self.grace(), self.result()) } else { decision }
+        decision
     }
 
     /// Starts what does not run, now or when its time has come.
@@ -310,5 +310,135 @@ impl View<'_> {
             .map(|name| Action::Stop { container: name.to_owned(), deadline })
             .collect();
         Decision::wait(actions)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(spec: serde_json::Value) -> Pod {
+        serde_json::from_value(json!({ "metadata": { "name": "p" }, "spec": spec })).expect("a Pod")
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_000_000 + second).expect("a time")
+    }
+
+    fn ended(code: i32, second: i64) -> Container {
+        let ended = Ended {
+            code,
+            signal: None,
+            reason: "Error".into(),
+            message: None,
+            started: at(second - 1),
+            finished: at(second),
+        };
+        Container { attempts: 1, crashes: 1, state: State::Ended(ended), ..Container::default() }
+    }
+
+    fn running() -> Container {
+        Container { attempts: 1, started: true, state: State::Running { since: at(0) }, ..Container::default() }
+    }
+
+    fn known(list: &[(&str, Container)]) -> BTreeMap<String, Container> {
+        list.iter().map(|(name, container)| ((*name).to_owned(), container.clone())).collect()
+    }
+
+    fn starts(decision: &Decision) -> Vec<String> {
+        let name = |action: &'_ Action| match action {
+            Action::Start(name) => Some(name.clone()),
+            Action::Stop { .. } => None,
+        };
+        decision.actions.iter().filter_map(name).collect()
+    }
+
+    #[test]
+    fn init_containers_come_first_and_in_order() {
+        let pod = pod(json!({ "initContainers": [{ "name": "a" }, { "name": "b" }], "containers": [{ "name": "m" }] }));
+        assert_eq!(starts(&decide(&pod, &known(&[]), at(0))), ["a"]);
+        assert_eq!(starts(&decide(&pod, &known(&[("a", running())]), at(0))), [""; 0]);
+        assert_eq!(starts(&decide(&pod, &known(&[("a", ended(0, 1))]), at(2))), ["b"]);
+        assert_eq!(starts(&decide(&pod, &known(&[("a", ended(0, 1)), ("b", ended(0, 2))]), at(3))), ["m"]);
+    }
+
+    #[test]
+    fn a_failed_init_container_fails_a_pod_that_never_restarts() {
+        let spec =
+            json!({ "restartPolicy": "Never", "initContainers": [{ "name": "a" }], "containers": [{ "name": "m" }] });
+        let decision = decide(&pod(spec), &known(&[("a", ended(1, 1))]), at(2));
+        assert!(matches!(decision.outcome, Outcome::Failed { .. }));
+        assert!(decision.actions.is_empty());
+    }
+
+    #[test]
+    fn a_sidecar_starts_before_the_work_and_ends_after_it() {
+        let spec = json!({
+            "restartPolicy": "Never",
+            "initContainers": [{ "name": "s", "restartPolicy": "Always" }],
+            "containers": [{ "name": "m" }],
+        });
+        let pod = pod(spec);
+        assert_eq!(starts(&decide(&pod, &known(&[]), at(0))), ["s"]);
+        assert_eq!(starts(&decide(&pod, &known(&[("s", running())]), at(0))), ["m"]);
+        let after = decide(&pod, &known(&[("s", running()), ("m", ended(0, 1))]), at(2));
+        assert!(matches!(&after.actions[..], [Action::Stop { container, .. }] if container == "s"));
+        assert_eq!(after.outcome, Outcome::Open);
+        let over = decide(&pod, &known(&[("s", ended(143, 3)), ("m", ended(0, 1))]), at(4));
+        assert_eq!(over.outcome, Outcome::Succeeded);
+    }
+
+    #[test]
+    fn a_container_that_ran_once_never_runs_again_unless_it_may() {
+        for (policy, code, again) in [
+            ("Never", 1, false),
+            ("Never", 0, false),
+            ("OnFailure", 0, false),
+            ("OnFailure", 1, true),
+            ("Always", 0, true),
+        ] {
+            let pod = pod(json!({ "restartPolicy": policy, "containers": [{ "name": "m" }] }));
+            let decision = decide(&pod, &known(&[("m", ended(code, 1))]), at(2));
+            assert_eq!(starts(&decision).len(), usize::from(again), "{policy} after {code}");
+        }
+    }
+
+    #[test]
+    fn a_crash_loop_waits_longer_and_longer() {
+        let seconds: Vec<i64> = (0..9).map(|crashes| restart_delay(crashes).as_secs()).collect();
+        assert_eq!(seconds, [0, 0, 10, 20, 40, 80, 160, 300, 300]);
+        let pod = pod(json!({ "containers": [{ "name": "m" }] }));
+        let mut container = ended(1, 100);
+        container.crashes = 3;
+        let decision = decide(&pod, &known(&[("m", container.clone())]), at(105));
+        assert!(decision.actions.is_empty());
+        assert_eq!(decision.wake, Some(at(120)));
+        assert_eq!(starts(&decide(&pod, &known(&[("m", container)]), at(120))), ["m"]);
+    }
+
+    #[test]
+    fn a_deadline_ends_the_pod_and_says_so() {
+        let mut pod = pod(
+            json!({ "activeDeadlineSeconds": 10, "terminationGracePeriodSeconds": 5, "containers": [{ "name": "m" }] }),
+        );
+        pod.status = serde_json::from_value(json!({ "startTime": at(0) })).ok();
+        assert_eq!(decide(&pod, &known(&[("m", running())]), at(5)).wake, Some(at(10)));
+        let decision = decide(&pod, &known(&[("m", running())]), at(11));
+        assert_eq!(decision.actions, [Action::Stop { container: "m".into(), deadline: at(15) }]);
+        let over = decide(&pod, &known(&[("m", ended(143, 12))]), at(13));
+        assert!(matches!(over.outcome, Outcome::Failed { reason: Some(reason), .. } if reason == "DeadlineExceeded"));
+    }
+
+    #[test]
+    fn a_shorter_grace_is_heard() {
+        let mut pod = pod(json!({ "containers": [{ "name": "m" }] }));
+        let mut container = running();
+        container.stopping = Some(at(30));
+        pod.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(30)));
+        assert!(decide(&pod, &known(&[("m", container.clone())]), at(1)).actions.is_empty());
+        pod.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(2)));
+        assert_eq!(decide(&pod, &known(&[("m", container)]), at(1)).actions.len(), 1);
     }
 }

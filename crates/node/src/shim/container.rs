@@ -40,6 +40,9 @@ pub fn start(
     if let Some(keeper) = sys::fork_into(flags)? {
         return Ok(keeper);
     }
+    // The shim must be able to enter this process's namespaces for an exec, which the kernel ties to tracing it. Nobody
+    // else can: it has every capability in the Pod's user namespace, and a container has fewer.
+    let _ = nix::sys::prctl::set_dumpable(true);
     let outcome = join(cgroups).and_then(|()| root::enter(sandbox, spec, home)).and_then(|()| {
         fork_command(&pipes, false, &spec.confinement, keeps_groups(sandbox), &spec.working_directory, || {
             execute(&spec.command, &spec.environment)

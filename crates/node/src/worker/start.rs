@@ -37,31 +37,23 @@ impl Worker {
                     probes::run(&self.pod, &declared, attempt, self.facts.address.as_deref(), &sandbox, &self.own);
                 self.probing.insert(name.to_owned(), tasks);
             }
-            // The shim has recorded this start and tells how it ended.
-            Err(Error::Refused(_)) => {
-                container.attempts = attempt + 1;
-                container.state = State::Waiting;
-                self.await_end(name, attempt);
-            }
+            Err(Error::Refused(words)) => self.note_refusal(name, attempt, &words),
             Err(error) => self.hinder(name, "CreateContainerError", &words_of(&error)),
         }
     }
 
-    /// A start that the shim refused is on disk as an end when it got that far; otherwise it never happened.
-    fn await_end(&mut self, name: &str, attempt: u32) {
-        match super::recover::read_state(&self.directory, name, attempt) {
-            Some(crate::driver::State::Ended(exit)) => {
-                let ended = self.describe_end(name, attempt, exit);
-                self.end(name, ended);
-            }
-            // Its end is being written; the event follows.
-            Some(crate::driver::State::Running { .. }) => {}
-            None => {
-                if let Some(container) = self.containers.get_mut(name) {
-                    container.attempts = attempt;
-                }
-                self.hinder(name, "CreateContainerError", "the container's directory could not be made");
-            }
+    /// A start that the shim refused is on disk when it got so far that it counts; otherwise it never happened.
+    fn note_refusal(&mut self, name: &str, attempt: u32, words: &str) {
+        let Some(recorded) = super::recover::read_state(&self.directory, name, attempt) else {
+            return self.hinder(name, "CreateContainerError", words);
+        };
+        let container = self.containers.entry(name.to_owned()).or_default();
+        container.attempts = attempt + 1;
+        container.state = State::Running { since: Timestamp::now() };
+        // Still being cleared away: the shim tells when it is done.
+        if let crate::driver::State::Ended(exit) = recorded {
+            let ended = self.describe_end(name, attempt, exit);
+            self.end(name, ended);
         }
     }
 

@@ -1,6 +1,9 @@
 //! Tests with real processes in real namespaces.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
+mod attack;
+mod leak;
+mod life;
 mod network;
 mod plane;
 mod sandbox;

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How Pods run on this machine.
 #[derive(Clone, Debug, clap::Args)]
+#[group(id = "machine")]
 pub struct Options {
     /// Run images that fit PATTERN from this machine's own files, as PATTERN=host; `*` stands for anything.
     #[arg(long = "image-map", value_name = "PATTERN=host")]

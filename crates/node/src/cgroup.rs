@@ -1,0 +1,153 @@
+//! Control groups: limits where this machine lets us set them, and plain words where it does not.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::core::v1::Container;
+use sha2::{Digest as _, Sha256};
+
+use crate::environment::quantity;
+
+/// Processes and threads of one container: enough for any agent, and an end to a fork bomb.
+const MOST_PROCESSES: &str = "8192";
+const CPU_PERIOD: f64 = 100_000.0;
+
+/// A controller we use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Controller {
+    Cpu,
+    Memory,
+    Pids,
+}
+
+impl Controller {
+    const ALL: [Self; 3] = [Self::Cpu, Self::Memory, Self::Pids];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Pids => "pids",
+        }
+    }
+}
+
+/// Where groups can be made, by controller.
+#[derive(Clone, Debug, Default)]
+pub struct Groups {
+    /// Directory of ours, and whether it is of version 2.
+    bases: BTreeMap<Controller, (PathBuf, bool)>,
+}
+
+impl Groups {
+    /// Looks at what this process may use. `data` tells planes on one machine apart.
+    pub fn find(data: &Path) -> Self {
+        let digest = Sha256::digest(data.as_os_str().as_encoded_bytes());
+        let own = format!("orrery-{}", digest[..6].iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let mut bases = BTreeMap::new();
+        for controller in Controller::ALL {
+            let found = version_1(&membership, controller, &own).map(|path| (path, false));
+            let found = found.or_else(|| version_2(&membership, controller, &own).map(|path| (path, true)));
+            if let Some(base) = found {
+                bases.insert(controller, base);
+            }
+        }
+        Self { bases }
+    }
+
+    /// Makes the container's groups. Returns what its processes join by, and the limits that nobody will enforce.
+    pub fn make(&self, uid: &str, container: &Container) -> (Vec<OwnedFd>, Vec<String>) {
+        let limits = container.resources.as_ref().and_then(|resources| resources.limits.clone()).unwrap_or_default();
+        let limit = |name: &str| limits.get(name).and_then(|limit| quantity(&limit.0));
+        let mut joins = Vec::new();
+        let mut unenforced: Vec<String> =
+            limits.keys().filter(|name| !matches!(name.as_str(), "cpu" | "memory")).cloned().collect();
+        for controller in Controller::ALL {
+            let value = limit(controller.name());
+            let wanted = value.is_some() || controller == Controller::Pids;
+            if !wanted {
+                continue;
+            }
+            match self.make_one(controller, uid, &container.name, value) {
+                Ok(join) => joins.push(join),
+                Err(_) if controller == Controller::Pids => {}
+                Err(_) => unenforced.push(controller.name().to_owned()),
+            }
+        }
+        (joins, unenforced)
+    }
+
+    fn make_one(&self, controller: Controller, uid: &str, name: &str, limit: Option<f64>) -> std::io::Result<OwnedFd> {
+        let missing = || std::io::Error::other("there is no such controller");
+        let (base, unified) = self.bases.get(&controller).ok_or_else(missing)?;
+        let group = base.join(format!("{uid}-{name}"));
+        fs::create_dir_all(&group)?;
+        let value = limit.unwrap_or(0.0);
+        let (file, text) = match (controller, unified) {
+            (Controller::Pids, _) => ("pids.max", MOST_PROCESSES.to_owned()),
+            (Controller::Memory, true) => ("memory.max", format!("{value:.0}")),
+            (Controller::Memory, false) => ("memory.limit_in_bytes", format!("{value:.0}")),
+            (Controller::Cpu, true) => ("cpu.max", format!("{:.0} {CPU_PERIOD:.0}", value * CPU_PERIOD)),
+            (Controller::Cpu, false) => ("cpu.cfs_quota_us", format!("{:.0}", value * CPU_PERIOD)),
+        };
+        fs::write(group.join(file), text)?;
+        if controller == Controller::Memory && *unified {
+            // The container dies as one, not one process of it.
+            let _ = fs::write(group.join("memory.oom.group"), "1");
+        }
+        Ok(File::options().write(true).open(group.join("cgroup.procs"))?.into())
+    }
+
+    /// Whether the kernel killed something in the container for want of memory.
+    pub fn was_out_of_memory(&self, uid: &str, container: &str) -> bool {
+        let Some((base, unified)) = self.bases.get(&Controller::Memory) else { return false };
+        let file = if *unified { "memory.events" } else { "memory.oom_control" };
+        let text = fs::read_to_string(base.join(format!("{uid}-{container}")).join(file)).unwrap_or_default();
+        text.lines().any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count.trim() != "0"))
+    }
+
+    /// Removes the Pod's groups; they are empty by now.
+    pub fn remove(&self, uid: &str) {
+        for (base, _) in self.bases.values() {
+            let groups = fs::read_dir(base).into_iter().flatten().flatten();
+            for group in groups.filter(|group| group.file_name().to_string_lossy().starts_with(uid)) {
+                let _ = fs::remove_dir(group.path());
+            }
+            // Ours, when it was the last.
+            let _ = fs::remove_dir(base);
+        }
+    }
+}
+
+/// `5:memory:/path` is our place in a version 1 hierarchy.
+fn version_1(membership: &str, controller: Controller, own: &str) -> Option<PathBuf> {
+    let line = membership.lines().find(|line| {
+        line.split(':').nth(1).is_some_and(|names| names.split(',').any(|name| name == controller.name()))
+    })?;
+    let place = line.splitn(3, ':').nth(2)?.trim_start_matches('/');
+    usable(&Path::new("/sys/fs/cgroup").join(controller.name()).join(place).join(own))
+}
+
+/// `0::/path` is our place in the version 2 hierarchy. Groups with processes cannot have limited children, so ours is
+/// made beside the one we are in.
+fn version_2(membership: &str, controller: Controller, own: &str) -> Option<PathBuf> {
+    let place = membership.lines().find_map(|line| line.strip_prefix("0::"))?.trim_start_matches('/');
+    let root = Path::new("/sys/fs/cgroup");
+    let parent = Path::new(place).parent().unwrap_or(Path::new(""));
+    let base = root.join(parent).join(own);
+    let offered = fs::read_to_string(root.join(parent).join("cgroup.subtree_control")).ok()?;
+    if !offered.split_whitespace().any(|name| name == controller.name()) {
+        return None;
+    }
+    let base = usable(&base)?;
+    fs::write(base.join("cgroup.subtree_control"), format!("+{}", controller.name())).ok()?;
+    Some(base)
+}
+
+fn usable(path: &Path) -> Option<PathBuf> {
+    fs::create_dir_all(path).ok()?;
+    Some(path.to_owned())
+}
