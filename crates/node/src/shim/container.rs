@@ -179,8 +179,10 @@ fn keep(outcome: Result<Pid, Error>, pipes: Pipes) -> ! {
             sys::exit_now(127);
         }
     };
-    // Only the command holds these now: their end says that it runs, or that nobody writes any more.
+    // Only the command holds the streams now: their end says that it runs, or that nobody writes any more. And nothing
+    // of the shim stays open here, where the container could see it.
     drop((streams, started));
+    let ended = sys::keep_only(ended);
     let all = SigSet::all();
     let _ = all.thread_set_mask();
     loop {

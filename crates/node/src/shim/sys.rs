@@ -52,6 +52,21 @@ pub fn close_from(first: u32, on_exec: bool) -> nix::Result<()> {
     Errno::result(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, flags) }).map(drop)
 }
 
+/// Closes every descriptor but the standard streams and this one, which gets another number.
+pub fn keep_only(descriptor: OwnedFd) -> OwnedFd {
+    const KEPT: i32 = 3;
+    // SAFETY: dup2 takes integers. Whatever number 3 was is closed by it, and nobody here uses it again: the caller goes
+    // on with the returned descriptor alone.
+    unsafe { libc::dup2(descriptor.as_raw_fd(), KEPT) };
+    if descriptor.as_raw_fd() == KEPT {
+        let _ = close_from(KEPT.cast_unsigned() + 1, false);
+        return descriptor;
+    }
+    std::mem::forget(descriptor);
+    let _ = close_from(KEPT.cast_unsigned() + 1, false);
+    own(KEPT)
+}
+
 /// Makes the terminal on standard input the controlling one of this session.
 pub fn take_terminal() -> nix::Result<()> {
     // SAFETY: an ioctl that takes an integer.
