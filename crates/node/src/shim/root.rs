@@ -22,6 +22,8 @@ const SHOWN: &[&str] = &["bin", "etc", "lib", "lib32", "lib64", "libx32", "nix",
 /// Directories that programs expect, made where the image has none.
 const EXPECTED: &[&str] =
     &["/dev", "/etc", "/home", "/mnt", "/root", "/run", "/srv", "/sys", "/var/cache", "/var/lib", "/var/log"];
+/// Directories of the host image that a container's root can install into.
+const INSTALLED_INTO: &[&str] = &["/usr/local/bin", "/usr/local/lib", "/usr/local/share"];
 /// Device nodes a container gets.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 /// Files of the kernel that show or change more than the container.
@@ -115,6 +117,7 @@ fn show_image(sandbox: &SandboxSpec, spec: &ContainerSpec, home: &str) -> Result
             mount(Some(base.as_str()), base.as_str(), None::<&str>, MsFlags::MS_BIND, None::<&str>)
                 .during("bind the root directory")?;
             std::env::set_current_dir(&base).during("enter the root directory")?;
+            make_room(spec, home)?;
             let writable = show_host(home)?;
             hide(hidden)?;
             Ok(writable)
@@ -149,6 +152,48 @@ fn show_host(home: &str) -> Result<Vec<PathBuf>, Error> {
         }
     }
     Ok(writable)
+}
+
+/// Makes room in the host's directories, which belong to somebody who does not exist in the Pod, so that not even its
+/// root can make anything there: what will be mounted on, and the directories that programs are installed into, are made
+/// in the layer above before it is laid over the host's.
+fn make_room(spec: &ContainerSpec, home: &str) -> Result<(), Error> {
+    let mut rooms: Vec<(PathBuf, bool)> = INSTALLED_INTO.iter().map(|path| (PathBuf::from(path), true)).collect();
+    rooms.push((PathBuf::from(&spec.working_directory), true));
+    rooms.push((PathBuf::from(&spec.termination_log), false));
+    for volume in &spec.mounts {
+        let mode = nix::sys::stat::fstat(&open_volume(volume)?).during("look at a volume")?.st_mode;
+        rooms.push((PathBuf::from(&volume.path), mode & libc::S_IFMT == libc::S_IFDIR));
+    }
+    for (path, is_directory) in rooms {
+        let Some((shown, below)) = upper_place(&path) else { continue };
+        let place = Path::new(&format!("{home}/overlay/{shown}/upper")).join(below);
+        if is_directory {
+            make_directory(&place)?;
+        } else {
+            if let Some(parent) = place.parent() {
+                make_directory(parent)?;
+            }
+            make_file(&place)?;
+        }
+    }
+    Ok(())
+}
+
+/// Which shown directory of the host a path lies in, and where in it; none when the host has the path or does not show
+/// it. Links of the host are followed, as they will be in the container.
+fn upper_place(path: &Path) -> Option<(&'static str, PathBuf)> {
+    let is_installed_into = INSTALLED_INTO.iter().any(|known| Path::new(known) == path);
+    if path.exists() && !is_installed_into {
+        return None;
+    }
+    let existing = path.ancestors().find(|ancestor| ancestor.exists())?;
+    let resolved = fs::canonicalize(existing).ok()?.join(path.strip_prefix(existing).ok()?);
+    let inside = resolved.strip_prefix("/").ok()?;
+    let shown = SHOWN.iter().find(|shown| inside.starts_with(shown))?;
+    let below = inside.strip_prefix(shown).ok()?;
+    let plain = below.components().all(|part| matches!(part, Component::Normal(_)));
+    (plain && !below.as_os_str().is_empty()).then(|| (*shown, below.to_owned()))
 }
 
 fn show_read_only(source: &Path, target: &Path) -> Result<(), Error> {
@@ -240,14 +285,11 @@ fn own_files(sources: &Sources) -> Result<(), Error> {
 /// Our own program, at the place where the platform's images have theirs.
 fn show_program(sources: &Sources) -> Result<(), Error> {
     let Some(program) = &sources.program else { return Ok(()) };
-    for target in ["/kubeopencode", "/usr/local/bin/orrery"] {
-        make_file(Path::new(target))?;
-        bind_file(program, Path::new(target)).during("show our program")?;
-        let flags =
-            MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-        mount(None::<&str>, target, None::<&str>, flags, None::<&str>).during("make our program read-only")?;
-    }
-    Ok(())
+    let target = "/kubeopencode";
+    make_file(Path::new(target))?;
+    bind_file(program, Path::new(target)).during("show our program")?;
+    let flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount(None::<&str>, target, None::<&str>, flags, None::<&str>).during("make our program read-only")
 }
 
 fn show_termination_log(sources: &Sources, path: &str) -> Result<(), Error> {

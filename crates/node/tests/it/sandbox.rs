@@ -15,7 +15,7 @@ async fn a_command_runs_to_its_end_and_its_words_are_kept() {
 #[tokio::test]
 async fn a_container_has_its_own_names_processes_and_files() {
     let bench = Bench::new();
-    let script = "hostname; id -u; ls -A /root /home /tmp /run; echo $$; cat /etc/hosts; touch /usr/here /etc/there /x && echo written";
+    let script = "hostname; id -u; ls -A /root /home /tmp /run; echo $$; cat /etc/hosts; touch /usr/here /etc/there /usr/local/bin/tool /x && echo written";
     let (code, log) = run(&bench, "two", &container("main", script)).await;
     assert_eq!(code, 0, "{log}");
     let lines: Vec<&str> = log.lines().collect();
@@ -40,7 +40,12 @@ async fn volumes_are_mounted_where_the_manifest_says() {
         path: path.into(),
         read_only,
     };
-    spec.mounts = vec![mount("/workspace/deep", "", false), mount("/sub/part", "given", true), mount("/ro", "", true)];
+    spec.mounts = vec![
+        mount("/etc/ssl/certs/own", "", true),
+        mount("/workspace/deep", "", false),
+        mount("/sub/part", "given", true),
+        mount("/ro", "", true),
+    ];
     sandbox.start(&spec, Vec::new()).await.unwrap();
     let exit = ended(&mut watch, "main").await;
     let log = bench.log("three", "main", 0);
