@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 pub use managers::Operation;
 pub use set::Set;
 
-use crate::schema::Schema;
+use crate::schema::{Schema, Type};
 use crate::status::Status;
 use managers::{Identity, Managers, Owned};
 use updater::Updater;
@@ -216,17 +216,26 @@ fn without_managers(mut object: Value) -> Value {
 }
 
 /// An object of which nothing has been written. Built-in kinds have parts that are always there
-/// (their default is an empty object), so writing into one is not creating it.
+/// (Go writes them even when they were never set), so writing into one is not creating it.
 fn empty(kind: &Kind<'_>) -> Value {
-    if kind.schema.name.is_none() {
-        return json!({ "metadata": {} });
-    }
-    let mut object = always_there(kind.schema);
+    let mut object = if kind.schema.name.is_some() { always_there(kind.schema) } else { json!({}) };
     object["metadata"] = Value::Object(Map::new());
     object
 }
 
 fn always_there(schema: &Schema) -> Value {
-    let parts = schema.properties.iter().filter(|(_, property)| property.default == Some(json!({})));
-    Value::Object(parts.map(|(name, property)| (name.clone(), always_there(property))).collect())
+    let parts = schema.properties.iter().filter_map(|(name, property)| {
+        if property.value_type == Type::Array && schema.required.contains(name) {
+            return Some((name.clone(), Value::Null));
+        }
+        let part = match property.default.as_ref()? {
+            Value::Object(default) if default.is_empty() => always_there(property.resolve()),
+            zero if *zero == Value::Null || *zero == json!("") || *zero == json!(0) || *zero == json!(false) => {
+                zero.clone()
+            }
+            _ => return None,
+        };
+        Some((name.clone(), part))
+    });
+    Value::Object(parts.collect())
 }

@@ -26,6 +26,11 @@ impl Kubernetes {
     /// Starts both from the directory of binaries `assets` (`scripts/kubernetes-binaries` prints one), with their data
     /// and logs in `directory`, where earlier data is used again. The API is not ready yet: ask `/readyz`.
     pub fn start(assets: &Path, directory: &Path) -> io::Result<Self> {
+        Self::start_with(assets, directory, &[])
+    }
+
+    /// The same with more arguments for kube-apiserver.
+    pub fn start_with(assets: &Path, directory: &Path, arguments: &[&str]) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
         let key = rcgen::KeyPair::generate().map_err(io::Error::other)?;
         let certificate = rcgen::CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()])
@@ -36,7 +41,7 @@ impl Kubernetes {
         fs::write(directory.join("tokens.csv"), format!("{TOKEN},administrator,administrator,system:masters\n"))?;
         let (client, peer, secure) = (free_port()?, free_port()?, free_port()?);
         let etcd = etcd(assets, directory, client, peer)?;
-        let apiserver = apiserver(assets, directory, client, secure)?;
+        let apiserver = apiserver(assets, directory, client, secure, arguments)?;
         Ok(Self {
             url: format!("https://127.0.0.1:{secure}"),
             token: TOKEN.to_owned(),
@@ -79,7 +84,7 @@ fn etcd(assets: &Path, directory: &Path, client: u16, peer: u16) -> io::Result<C
         .spawn()
 }
 
-fn apiserver(assets: &Path, directory: &Path, etcd: u16, secure: u16) -> io::Result<Child> {
+fn apiserver(assets: &Path, directory: &Path, etcd: u16, secure: u16, arguments: &[&str]) -> io::Result<Child> {
     let file = |flag: &str, name: &str| -> String {
         let path: PathBuf = directory.join(name);
         format!("--{flag}={}", path.display())
@@ -90,11 +95,12 @@ fn apiserver(assets: &Path, directory: &Path, etcd: u16, secure: u16) -> io::Res
         .args(["--bind-address=127.0.0.1", "--authorization-mode=RBAC"])
         .args(["--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount"])
         .arg("--service-account-issuer=https://kubernetes.default.svc")
-        .arg(file("service-account-key-file", "tls.key"))
+        .arg(file("service-account-key-file", "tls.crt"))
         .arg(file("service-account-signing-key-file", "tls.key"))
         .arg(file("tls-cert-file", "tls.crt"))
         .arg(file("tls-private-key-file", "tls.key"))
         .arg(file("token-auth-file", "tokens.csv"))
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(File::create(directory.join("kube-apiserver.log"))?)

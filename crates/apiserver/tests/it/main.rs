@@ -11,6 +11,7 @@ mod crud;
 mod custom;
 mod deleting;
 mod discovery;
+mod fuzz;
 mod listing;
 mod shapes;
 mod streams;

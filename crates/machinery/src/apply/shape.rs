@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::Value;
 
 use super::path::{Element, Scalar};
+use crate::builtin;
 use crate::schema::{Additional, ListType, Schema, Type};
 
 /// A place in an object, seen through the schema.
@@ -51,6 +52,7 @@ impl<'a> Node<'a> {
     }
 
     fn of(schema: &'a Schema, preserve: bool) -> Self {
+        let schema = schema.resolve();
         Self {
             schema: Some(schema),
             preserve: preserve || schema.preserve_unknown_fields,
@@ -190,35 +192,7 @@ impl List<'_> {
     }
 }
 
-static TEXT: LazyLock<Schema> = LazyLock::new(|| scalar(Type::String));
+static TEXT: LazyLock<Schema> = LazyLock::new(|| Schema { value_type: Type::String, ..Schema::default() });
 
 /// The metadata of every object, for kinds whose schema leaves it out (custom resources).
-static OBJECT_META: LazyLock<Schema> = LazyLock::new(|| {
-    let text = || scalar(Type::String);
-    let texts = || Schema { additional: Some(Additional::Schema(Arc::new(text()))), ..scalar(Type::Object) };
-    let list = |list_type, items| Schema { list_type, items: Some(Arc::new(items)), ..scalar(Type::Array) };
-    let reference = Schema { atomic_map: true, ..scalar(Type::Object) };
-    let fields = [
-        ("annotations", texts()),
-        ("creationTimestamp", text()),
-        ("deletionGracePeriodSeconds", scalar(Type::Integer)),
-        ("deletionTimestamp", text()),
-        ("finalizers", list(ListType::Set, text())),
-        ("generateName", text()),
-        ("generation", scalar(Type::Integer)),
-        ("labels", texts()),
-        ("managedFields", list(ListType::Atomic, scalar(Type::Any))),
-        ("name", text()),
-        ("namespace", text()),
-        ("ownerReferences", list(ListType::Map(vec!["uid".to_owned()]), reference)),
-        ("resourceVersion", text()),
-        ("selfLink", text()),
-        ("uid", text()),
-    ];
-    let properties = fields.into_iter().map(|(name, field)| (name.to_owned(), Arc::new(field))).collect();
-    Schema { properties, ..scalar(Type::Object) }
-});
-
-fn scalar(value_type: Type) -> Schema {
-    Schema { value_type, ..Schema::default() }
-}
+static OBJECT_META: LazyLock<Arc<Schema>> = LazyLock::new(builtin::object_meta);

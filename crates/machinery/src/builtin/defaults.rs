@@ -61,6 +61,8 @@ fn pod_spec(spec: &mut Value) {
     if !spec.is_object() {
         return;
     }
+    // A pointer in Go: unlike the structs that are always there, someone comes to own it.
+    put_if_absent(spec, "securityContext", json!({}));
     for list in ["containers", "initContainers", "ephemeralContainers"] {
         for container in items_mut(spec, list) {
             let policy = pull_policy(container["image"].as_str().unwrap_or_default());

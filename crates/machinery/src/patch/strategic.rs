@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 pub use diff::diff;
 
 use super::discard_nulls;
-use crate::schema::{Additional, PatchStrategy, Schema};
+use crate::schema::{PatchStrategy, Schema};
 use crate::status::Status;
 
 const DIRECTIVE: &str = "$patch";
@@ -66,7 +66,7 @@ fn merge(mut original: Object, mut patch: Object, schema: Option<&Schema>) -> Re
             original.remove(&key);
             continue;
         }
-        let field = schema.and_then(|schema| field(schema, &key));
+        let field = schema.and_then(|schema| schema.field(&key));
         let merged = match (original.remove(&key), value) {
             (Some(Value::Object(current)), Value::Object(changes)) => {
                 Some(Value::Object(merge(current, changes, field)?))
@@ -102,15 +102,6 @@ fn directive(value: &Value) -> Result<Directive, Status> {
 
 fn unknown_directive(found: impl std::fmt::Display) -> Status {
     Status::bad_request(format!("unknown patch type: {found}: $patch is \"replace\" or \"delete\" here"))
-}
-
-/// The schema of a member.
-fn field<'a>(schema: &'a Schema, key: &str) -> Option<&'a Schema> {
-    match (schema.properties.get(key), &schema.additional) {
-        (Some(property), _) => Some(property),
-        (None, Some(Additional::Schema(values))) => Some(values),
-        _ => None,
-    }
 }
 
 fn strategy(schema: Option<&Schema>) -> PatchStrategy {

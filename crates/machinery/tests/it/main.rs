@@ -6,6 +6,7 @@ extern crate orrery_machinery as machinery;
 mod apply;
 mod builtin;
 mod crd;
+mod fuzz;
 mod generate;
 mod jsonpath;
 mod kubernetes;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{DELETE_FROM_PRIMITIVE_LIST, DIRECTIVE, Object, RETAIN_KEYS, SET_ELEMENT_ORDER, field, strategy};
+use super::{DELETE_FROM_PRIMITIVE_LIST, DIRECTIVE, Object, RETAIN_KEYS, SET_ELEMENT_ORDER, strategy};
 use crate::schema::Schema;
 
 /// A strategic merge patch from `original` to `target`. Neither may hold `null`, and lists that
@@ -22,7 +22,7 @@ fn objects(original: &Object, target: &Object, schema: Option<&Schema>) -> Objec
         patch.insert(key.clone(), Value::Null);
     }
     for (key, wanted) in target {
-        let field = schema.and_then(|schema| field(schema, key));
+        let field = schema.and_then(|schema| schema.field(key));
         match (original.get(key), wanted) {
             (Some(current), wanted) if current == wanted => {}
             (Some(Value::Object(current)), Value::Object(wanted)) => {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::order::{self, Identity};
-use super::{DIRECTIVE, Directive, Object, SET_ELEMENT_ORDER, directive, field, strategy, strip_directives};
+use super::{DIRECTIVE, Directive, Object, SET_ELEMENT_ORDER, directive, strategy, strip_directives};
 use crate::schema::Schema;
 use crate::status::Status;
 
@@ -130,7 +130,7 @@ pub(super) fn merge_ordered(original: &mut Object, patch: &mut Object, schema: O
         let name = key.strip_prefix(SET_ELEMENT_ORDER).unwrap_or(&key);
         let changes = patch.remove(name).map(|list| array(list).ok_or_else(refused)).transpose()?;
         let current = original.remove(name).map(|list| array(list).ok_or_else(refused)).transpose()?;
-        let list_schema = schema.and_then(|schema| field(schema, name));
+        let list_schema = schema.and_then(|schema| schema.field(name));
         let strategy = strategy(list_schema);
         let identity = Identity::of(strategy.merge_key.as_deref());
         order::check(changes.as_deref().unwrap_or_default(), &wanted, &identity)?;
