@@ -23,9 +23,9 @@ const MAX_GENERATED_BASE: usize = 58;
 pub enum NameRule {
     /// Lower-case letters, digits, `-` and `.`; most kinds, all custom resources.
     DnsSubdomain,
-    /// Lower-case letters, digits and `-`, 63 at most; Namespaces.
+    /// Lower-case letters, digits and `-`, 63 at most; Namespaces and Services.
     DnsLabel,
-    /// As a label, beginning with a letter; Services before 1.34.
+    /// As a label, beginning with a letter; names of kinds and versions.
     Dns1035Label,
     /// Anything that fits into one segment of a URL; RBAC kinds.
     PathSegment,

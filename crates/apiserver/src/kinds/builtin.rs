@@ -44,7 +44,7 @@ fn core() -> Vec<Kind> {
         row("", "v1", "Service", "services")
             .short(&["svc"])
             .categories(&["all"])
-            .named(NameRule::Dns1035Label)
+            .named(NameRule::DnsLabel)
             .status()
             .select(&["spec.clusterIP", "spec.type"])
             .returns_deleted()

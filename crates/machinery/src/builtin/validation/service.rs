@@ -107,5 +107,5 @@ fn kept_address(new: &Value, old: &Value) -> Vec<Cause> {
     }
     let spec = Path::new("spec");
     let path = spec.child("clusterIPs");
-    vec![field::invalid(&path.index(0), &new["clusterIP"], "may not change once set")]
+    vec![field::invalid(&path.index(0), &serde_json::json!([new["clusterIP"]]), "may not change once set")]
 }
