@@ -13,6 +13,8 @@ use machinery::status::Status;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use crate::call::Call;
+
 /// Kubernetes reads no more than this from a request.
 pub const LIMIT: usize = 3 * 1024 * 1024;
 
@@ -52,6 +54,22 @@ pub fn object(headers: &HeaderMap, body: &[u8]) -> Result<Decoded, Status> {
         "application/vnd.kubernetes.protobuf" => protobuf(body),
         other => Err(unsupported(other)),
     }
+}
+
+/// Decodes an object of a kind; what is no object at all is told which kind was expected.
+pub fn object_of(call: &Call, body: &[u8]) -> Result<Decoded, Status> {
+    object(&call.headers, body).map_err(|status| match status.code {
+        400 => crate::write::unrecognized(&call.kind, &status.message),
+        _ => status,
+    })
+}
+
+/// Decodes a JSON patch or merge patch.
+pub fn patch(body: &[u8]) -> Result<Decoded, Status> {
+    json(body).map_err(|status| {
+        let why = status.message.rsplit("json parse error: ").next().unwrap_or_default();
+        Status::bad_request(format!("error decoding patch: {why}"))
+    })
 }
 
 /// Decodes a built-in object that a Go client sent as protobuf; whatever else comes that way is refused.

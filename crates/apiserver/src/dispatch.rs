@@ -1,6 +1,7 @@
 //! The way of a request: parse, authorize, find the row, run the verb.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -22,7 +23,10 @@ use crate::respond;
 use crate::reviews::Asked;
 use crate::server::ApiServer;
 use crate::user::User;
-use crate::{discovery, health, openapi, subresources, verbs};
+use crate::{discovery, health, openapi, options, subresources, verbs};
+
+/// How long a request waits for others to finish.
+const QUEUE: Duration = Duration::from_secs(1);
 
 /// Answers one request.
 pub async fn serve(server: ApiServer, request: Request) -> Response {
@@ -76,7 +80,7 @@ fn authorize(server: &ApiServer, user: &User, info: &RequestInfo, method: &Metho
 fn path(server: &ApiServer, info: &RequestInfo, method: &Method, headers: &HeaderMap) -> Result<Response, Status> {
     let segments: Vec<&str> = info.segments.iter().map(String::as_str).collect();
     if !matches!(*method, Method::GET | Method::HEAD) {
-        return Err(Status::method_not_allowed("the server does not allow this method on the requested resource"));
+        return Err(not_allowed());
     }
     match segments.as_slice() {
         [] => Ok(discovery::paths(server)),
@@ -103,7 +107,7 @@ async fn resource(
         "" => &kind.verbs,
         name => &kind.subresource(name).ok_or_else(unknown_path)?.verbs,
     };
-    check_verb(&kind, &target, verbs)?;
+    check_verb(&target, verbs)?;
     let accept = Accept::read(&parts.headers, &info.query)?;
     let mut call = Call {
         server: server.clone(),
@@ -124,7 +128,10 @@ async fn resource(
     if subresources::is_stream(&call) {
         return subresources::stream(call, parts).await;
     }
-    let _permit = server.in_flight().try_acquire().map_err(|_| busy())?;
+    // A burst waits its turn; only a server that stays full turns clients away.
+    let permit = tokio::time::timeout(QUEUE, server.in_flight().acquire()).await;
+    let _permit = permit.map_err(|_| busy())?.map_err(Status::internal)?;
+    options::check(&call)?;
     let body = decode::read(body, server.patience()).await?;
     let mut response = run(&mut call, &body).await?;
     respond::warn(response.headers_mut(), &call.warnings.lock());
@@ -170,14 +177,13 @@ fn check_scope(kind: &Kind, target: &Target) -> Result<(), Status> {
     match (kind.namespaced, namespaced) {
         (false, true) if !is_namespace => Err(unknown_path()),
         (true, false) if !target.name.is_empty() => Err(unknown_path()),
-        (true, false) if target.verb == Verb::Create => {
-            Err(Status::method_not_allowed("an object of this kind must be created in a namespace"))
-        }
+        // Across namespaces one can only read.
+        (true, false) if matches!(target.verb, Verb::Create | Verb::DeleteCollection) => Err(not_allowed()),
         _ => Ok(()),
     }
 }
 
-fn check_verb(kind: &Kind, target: &Target, verbs: &[Verb]) -> Result<(), Status> {
+fn check_verb(target: &Target, verbs: &[Verb]) -> Result<(), Status> {
     let named = !target.name.is_empty();
     let fits = match target.verb {
         Verb::Create => !named || !target.subresource.is_empty(),
@@ -187,8 +193,11 @@ fn check_verb(kind: &Kind, target: &Target, verbs: &[Verb]) -> Result<(), Status
     if fits && verbs.contains(&target.verb) {
         return Ok(());
     }
-    let status = Status::method_not_allowed("the server does not allow this method on the requested resource");
-    Err(status.about(&kind.group, &kind.plural, &target.name))
+    Err(not_allowed())
+}
+
+fn not_allowed() -> Status {
+    Status::method_not_allowed("the server does not allow this method on the requested resource")
 }
 
 fn busy() -> Status {

@@ -61,6 +61,11 @@ pub trait Hooks: Send + Sync {
         0
     }
 
+    /// Whether deletion is something others take part in, and is marked even when nobody is waited for.
+    fn is_graceful(&self) -> bool {
+        false
+    }
+
     /// Whether the object is held beyond `metadata.finalizers`.
     fn is_held(&self, _object: &Value) -> bool {
         false

@@ -29,6 +29,7 @@ mod metrics;
 mod negotiate;
 mod object;
 mod openapi;
+mod options;
 pub mod pki;
 pub mod pods;
 pub mod request;

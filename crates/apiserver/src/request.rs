@@ -125,9 +125,7 @@ fn target(method: &Method, group: &str, version: &str, rest: &[&str], query: &Qu
 
 fn verb(method: &Method, name: &str, query: &Query) -> Result<Verb, Status> {
     Ok(match (method, name.is_empty()) {
-        // Clients watch a collection with a field selector; `watch` on one object is the older
-        // spelling of the same wish.
-        (&Method::GET | &Method::HEAD, _) if query.watch => Verb::Watch,
+        (&Method::GET | &Method::HEAD, true) if query.watch => Verb::Watch,
         (&Method::GET | &Method::HEAD, true) => Verb::List,
         (&Method::GET | &Method::HEAD, false) => Verb::Get,
         (&Method::POST, _) => Verb::Create,

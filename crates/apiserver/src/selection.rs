@@ -35,16 +35,18 @@ impl Selection {
     pub fn read(kind: &Kind, query: &Query) -> Result<Self, Status> {
         let labels = match query.label_selector.as_str() {
             "" => None,
-            text => Some(LabelSelector::parse(text).map_err(|error| unable_to_parse(text, &error.to_string()))?),
+            text => Some(LabelSelector::parse(text).map_err(|error| Status::bad_request(error.to_string()))?),
         };
         let fields = match query.field_selector.as_str() {
             "" => None,
-            text => Some(FieldSelector::parse(text).map_err(|error| unable_to_parse(text, &error.to_string()))?),
+            text => Some(FieldSelector::parse(text).map_err(|error| Status::bad_request(error.to_string()))?),
         };
         let mut known = vec!["metadata.name", "metadata.namespace"];
         known.extend(kind.selectable.iter().map(String::as_str));
         if let Some(field) = fields.as_ref().and_then(|fields| fields.unsupported(&known)) {
-            return Err(Status::bad_request(format!("field label not supported: {field}")));
+            let list: Vec<String> = known.iter().map(|known| format!("\"{known}\"")).collect();
+            let list = list.join(", ");
+            return Err(Status::bad_request(format!("\"{field}\" is not a known field selector: only {list}")));
         }
         Ok(Self { labels, fields })
     }
@@ -82,8 +84,4 @@ fn select<'a>(value: &'a Value, field: &str) -> Cow<'a, str> {
     let path = if field == "source" { "source.component" } else { field };
     let unset = if matches!(field, "spec.unschedulable" | "spec.hostNetwork") { "false" } else { "" };
     field_text(value, path).unwrap_or(Cow::Borrowed(unset))
-}
-
-fn unable_to_parse(selector: &str, why: &str) -> Status {
-    Status::bad_request(format!("unable to parse requirement: {why} (in {selector:?})"))
 }

@@ -15,7 +15,7 @@ mod fields;
 mod managed;
 mod metadata;
 
-pub use fields::{admit, refuse_unknown};
+pub use fields::{admit, admit_applied, admit_patched, unrecognized};
 pub use managed::apply;
 
 /// How often a write that lost a race is tried again before the client hears of it.
@@ -64,10 +64,12 @@ pub async fn create(call: &Call, proposal: Proposal) -> Result<Object, Status> {
 }
 
 fn refuse_existing(call: &Call, name: &str) -> Result<(), Status> {
-    match call.server.store().get(&call.key(name)?) {
-        Some(_) => Err(Status::already_exists(&call.kind.group, &call.kind.plural, name)),
-        None => Ok(()),
+    let Some(entry) = call.server.store().get(&call.key(name)?) else { return Ok(()) };
+    let mut status = Status::already_exists(&call.kind.group, &call.kind.plural, name);
+    if object::is_deleting(&object::parse(&entry.value)) {
+        status.message = format!("object is being deleted: {}", status.message);
     }
+    Err(status)
 }
 
 /// Changes an object that is there. `make` sees the live object and says what it should be; it runs
@@ -115,6 +117,12 @@ pub fn complete(call: &Call, subresource: &str, old: Option<&Value>, proposal: P
     }
     kind.hooks.prepare(&mut change(call, subresource, old, &mut object))?;
     validate(call, subresource, old, &object)?;
+    if kind.custom {
+        let warnings = machinery::meta::finalizer_warnings(&object["metadata"], old.map(|old| &old["metadata"]));
+        for text in warnings {
+            call.warn(text);
+        }
+    }
     metadata::count_generation(kind, old, &mut object);
     kind.hooks.reserve(&mut change(call, subresource, old, &mut object))?;
     Ok(object)

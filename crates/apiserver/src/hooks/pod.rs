@@ -12,20 +12,22 @@ pub struct Pod;
 const GRACE_SECONDS: u64 = 30;
 
 impl Hooks for Pod {
-    fn convert(&self, change: &mut Change<'_>) {
-        let spec = &mut change.object["spec"];
-        let named = ["serviceAccountName", "serviceAccount"].iter().any(|field| spec[*field].is_string());
-        if spec.is_object() && !named {
-            spec["serviceAccountName"] = json!("default");
-        }
-    }
-
     fn prepare(&self, change: &mut Change<'_>) -> Result<(), Status> {
         if change.old.is_none() {
-            let class = quality(&change.object["spec"]);
+            let spec = &mut change.object["spec"];
+            let named = ["serviceAccountName", "serviceAccount"].iter().any(|field| spec[*field].is_string());
+            if spec.is_object() && !named {
+                spec["serviceAccountName"] = json!("default");
+                spec["serviceAccount"] = json!("default");
+            }
+            let class = quality(spec);
             change.object["status"] = json!({ "phase": "Pending", "qosClass": class });
         }
         Ok(())
+    }
+
+    fn is_graceful(&self) -> bool {
+        true
     }
 
     fn grace(&self, pod: &Value, asked: Option<u64>) -> u64 {

@@ -61,10 +61,8 @@ pub static NAMESPACES: Columns = Columns {
 };
 
 /// ServiceAccounts.
-pub static SERVICE_ACCOUNTS: Columns = Columns {
-    definitions: &[NAME, Definition("Secrets", "string", 0, "How many secrets its Pods may use."), AGE],
-    cells: |object, now| vec![name(object), json!(size(&object["secrets"])), age(object, now)],
-};
+pub static SERVICE_ACCOUNTS: Columns =
+    Columns { definitions: &[NAME, AGE], cells: |object, now| vec![name(object), age(object, now)] };
 
 /// Services.
 pub static SERVICES: Columns = Columns {

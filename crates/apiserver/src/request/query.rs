@@ -51,14 +51,14 @@ impl Query {
             pairs.push((decode_form(key)?, decode_form(value)?));
         }
         let mut query = Self { pairs, ..Self::default() };
-        query.watch = query.flag("watch")?.unwrap_or(false);
-        query.allow_watch_bookmarks = query.flag("allowWatchBookmarks")?.unwrap_or(false);
-        query.send_initial_events = query.flag("sendInitialEvents")?;
-        query.force = query.flag("force")?;
+        query.watch = query.flag("watch").unwrap_or(false);
+        query.allow_watch_bookmarks = query.flag("allowWatchBookmarks").unwrap_or(false);
+        query.send_initial_events = query.flag("sendInitialEvents");
+        query.force = query.flag("force");
         // `?pretty` without a value means yes; anything but an explicit no does too.
         query.pretty = query.get("pretty").is_some_and(|value| !matches!(value, "false" | "0"));
         query.timeout_seconds = query.number("timeoutSeconds")?;
-        query.limit = query.number("limit")?.filter(|limit| *limit > 0);
+        query.limit = query.signed("limit")?.and_then(|limit| u64::try_from(limit).ok()).filter(|limit| *limit > 0);
         query.resource_version = query.text("resourceVersion");
         query.resource_version_match = query.text("resourceVersionMatch");
         query.continuation = query.text("continue");
@@ -66,7 +66,8 @@ impl Query {
         query.field_selector = query.text("fieldSelector");
         query.field_manager = query.text("fieldManager");
         query.field_validation = query.text("fieldValidation");
-        query.dry_run = query.dry_run_all()?;
+        let dry_run = query.all("dryRun").any(|value| value == "All");
+        query.dry_run = dry_run;
         Ok(query)
     }
 
@@ -80,43 +81,32 @@ impl Query {
         self.pairs.iter().filter(move |(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
-    /// A boolean parameter.
-    pub fn flag(&self, key: &str) -> Result<Option<bool>, Status> {
-        match self.get(key) {
-            None => Ok(None),
-            Some("" | "false" | "False" | "FALSE" | "f" | "F" | "0") => Ok(Some(false)),
-            Some("true" | "True" | "TRUE" | "t" | "T" | "1") => Ok(Some(true)),
-            Some(other) => Err(bad_parameter(key, other, "must be true or false")),
-        }
+    /// A boolean parameter: anything but `false` and `0` is yes, also no value at all.
+    pub fn flag(&self, key: &str) -> Option<bool> {
+        self.get(key).map(|value| !matches!(value.to_ascii_lowercase().as_str(), "false" | "0"))
     }
 
     /// A whole number.
     pub fn number(&self, key: &str) -> Result<Option<u64>, Status> {
         match self.get(key) {
             None | Some("") => Ok(None),
-            Some(value) => value
-                .parse::<i64>()
-                .ok()
+            Some(value) => self
+                .signed(key)?
                 .and_then(|number| u64::try_from(number).ok())
                 .map(Some)
                 .ok_or_else(|| bad_parameter(key, value, "must be a whole number, zero or more")),
         }
     }
 
-    fn text(&self, key: &str) -> String {
-        self.get(key).unwrap_or_default().to_owned()
+    fn signed(&self, key: &str) -> Result<Option<i64>, Status> {
+        match self.get(key) {
+            None | Some("") => Ok(None),
+            Some(value) => value.parse().map(Some).map_err(|_| bad_parameter(key, value, "must be a whole number")),
+        }
     }
 
-    fn dry_run_all(&self) -> Result<bool, Status> {
-        let mut dry = false;
-        for value in self.all("dryRun") {
-            match value {
-                "" => {}
-                "All" => dry = true,
-                other => return Err(bad_parameter("dryRun", other, "the only supported value is \"All\"")),
-            }
-        }
-        Ok(dry)
+    fn text(&self, key: &str) -> String {
+        self.get(key).unwrap_or_default().to_owned()
     }
 }
 

@@ -36,11 +36,11 @@ pub async fn log(call: &Call) -> Result<Response, Status> {
     };
     let options = LogOptions {
         container,
-        follow: query.flag("follow")?.unwrap_or(false),
+        follow: query.flag("follow").unwrap_or(false),
         tail_lines: query.number("tailLines")?,
         since,
-        timestamps: query.flag("timestamps")?.unwrap_or(false),
-        previous: query.flag("previous")?.unwrap_or(false),
+        timestamps: query.flag("timestamps").unwrap_or(false),
+        previous: query.flag("previous").unwrap_or(false),
         limit_bytes: query.number("limitBytes")?,
     };
     let lines = node.logs(&pod, options).await?;
@@ -52,14 +52,14 @@ pub async fn log(call: &Call) -> Result<Response, Status> {
 pub async fn exec(call: Call, request: &Parts) -> Result<Response, Status> {
     let (node, pod) = pod(&call)?;
     let query = &call.query;
-    let flag = |name: &str| query.flag(name).map(|value| value.unwrap_or(false));
+    let flag = |name: &str| query.flag(name).unwrap_or(false);
     let command = ExecRequest {
         container: container(&pod, query.get("container").unwrap_or_default())?,
         command: query.all("command").map(str::to_owned).collect(),
-        stdin: flag("stdin")?,
-        stdout: flag("stdout")?,
-        stderr: flag("stderr")?,
-        tty: flag("tty")?,
+        stdin: flag("stdin"),
+        stdout: flag("stdout"),
+        stderr: flag("stderr"),
+        tty: flag("tty"),
     };
     if !(command.stdin || command.stdout || command.stderr) {
         return Err(Status::bad_request("you must specify at least 1 of stdin, stdout, stderr"));

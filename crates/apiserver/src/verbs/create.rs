@@ -12,7 +12,7 @@ use crate::write::{self, Proposal};
 
 /// POST to a collection.
 pub async fn create(call: &Call, body: &Bytes) -> Result<Response, Status> {
-    let object = write::admit(call, decode::object(&call.headers, body)?)?;
+    let object = write::admit(call, decode::object_of(call, body)?)?;
     let object = write::create(call, Proposal::whole(object)).await?;
     Ok(get::answer(call, StatusCode::CREATED, object))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
+use machinery::field::{self, Path};
 use machinery::status::Status;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ use store::{Entry, WriteError};
 use crate::call::Call;
 use crate::decode;
 use crate::object::{self, Object};
+use crate::options;
 use crate::respond;
 use crate::verbs::{get, list};
 use crate::write;
@@ -95,7 +97,7 @@ fn read_options(call: &mut Call, body: &Bytes) -> Result<Options, Status> {
     if let Some(policy) = call.query.get("propagationPolicy") {
         options.propagation_policy = Some(policy.to_owned());
     }
-    if let Some(orphan) = call.query.flag("orphanDependents")? {
+    if let Some(orphan) = call.query.flag("orphanDependents") {
         options.orphan_dependents = Some(orphan);
     }
     check(call, &options)?;
@@ -103,28 +105,21 @@ fn read_options(call: &mut Call, body: &Bytes) -> Result<Options, Status> {
 }
 
 fn check(call: &mut Call, options: &Options) -> Result<(), Status> {
-    let invalid = |reason: &str, field: &str, message: String| {
-        let cause = machinery::status::Cause { reason: reason.into(), message, field: field.into() };
-        Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", vec![cause]))
-    };
-    for value in options.dry_run.iter().flatten() {
-        if value != "All" {
-            let message = format!("Unsupported value: {value:?}: supported values: \"All\"");
-            return invalid("FieldValueNotSupported", "dryRun", message);
-        }
-        call.query.dry_run = true;
+    let refuse = |cause| Err(options::invalid("DeleteOptions", vec![cause]));
+    let dry_run = options.dry_run.clone().unwrap_or_default();
+    if dry_run.iter().any(|value| value != "All") {
+        return refuse(field::not_supported(&Path::new("dryRun"), &json!(dry_run), &["All"]));
     }
+    call.query.dry_run |= !dry_run.is_empty();
+    let path = Path::new("propagationPolicy");
+    let policy = json!(options.propagation_policy);
     if options.propagation_policy.is_some() && options.orphan_dependents.is_some() {
-        let message = "Invalid value: orphanDependents and deletionPropagation cannot be both set".to_owned();
-        return invalid("FieldValueInvalid", "propagationPolicy", message);
+        let detail = "orphanDependents and deletionPropagation cannot be both set";
+        return refuse(field::invalid(&path, &policy, detail));
     }
     match options.propagation_policy.as_deref() {
         None | Some("Orphan" | "Background" | "Foreground") => Ok(()),
-        Some(other) => {
-            let message =
-                format!("Unsupported value: {other:?}: supported values: \"Background\", \"Foreground\", \"Orphan\"");
-            invalid("FieldValueNotSupported", "propagationPolicy", message)
-        }
+        Some(_) => refuse(field::not_supported(&path, &policy, &["Foreground", "Background", "Orphan", "nil"])),
     }
 }
 
@@ -167,6 +162,9 @@ fn decide(call: &Call, live: &Value, options: &Options, asked: Option<u64>) -> (
     let held = !finalizers.is_empty() || hooks.is_held(live);
     if !object::is_deleting(live) {
         if grace == 0 && !held {
+            if hooks.is_graceful() {
+                mark(&mut object, 0);
+            }
             return (object, true);
         }
         mark(&mut object, grace);
@@ -222,24 +220,26 @@ fn finalizers(live: &Value, options: &Options) -> Vec<String> {
 fn check_preconditions(call: &Call, live: &Value, options: &Options) -> Result<(), Status> {
     let Some(wanted) = &options.preconditions else { return Ok(()) };
     let (uid, revision) = (object::uid(live), object::resource_version(live));
+    let conflict = |why: String| Err(Status::conflict(&call.kind.group, &call.kind.kind, object::name(live), why));
     if let Some(wanted) = wanted.uid.as_deref().filter(|wanted| *wanted != uid) {
-        let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
-        return Err(call.conflict(object::name(live), why));
+        return conflict(format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have \
+             been deleted and then recreated"
+        ));
     }
     if let Some(wanted) = wanted.resource_version.as_deref().filter(|wanted| *wanted != revision) {
-        let why = format!(
-            "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {revision}"
-        );
-        return Err(call.conflict(object::name(live), why));
+        return conflict(format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record \
+             ({revision}). The object might have been modified"
+        ));
     }
     Ok(())
 }
 
 fn success(call: &Call, object: &Value) -> Value {
-    json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
-        "details": {
-            "name": object::name(object), "group": call.kind.group, "kind": call.kind.plural, "uid": object::uid(object),
-        },
-    })
+    let mut details = json!({ "name": object::name(object), "kind": call.kind.plural, "uid": object::uid(object) });
+    if !call.kind.group.is_empty() {
+        details["group"] = call.kind.group.clone().into();
+    }
+    json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details })
 }

@@ -7,6 +7,7 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use http::StatusCode;
+use machinery::field::{self, Path};
 use machinery::status::Status;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use store::{Entry, Page, Paging, ReadError, Revision};
 
 use crate::call::Call;
 use crate::negotiate::Form;
+use crate::options;
 use crate::respond;
 use crate::selection::Selection;
 
@@ -123,25 +125,27 @@ fn moment(call: &Call) -> Result<(Option<Revision>, After), Status> {
     let revision = parse_revision(&query.resource_version)?;
     match query.resource_version_match.as_str() {
         "" if query.limit.is_some() && revision.is_some_and(|revision| revision.0 > 0) => Ok((revision, None)),
-        "Exact" => match revision {
-            Some(revision) if revision.0 > 0 => Ok((Some(revision), None)),
-            _ => Err(forbidden_match("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")),
+        "Exact" | "NotOlderThan" if query.resource_version.is_empty() => {
+            Err(forbidden_match("resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        }
+        "Exact" => match revision.filter(|revision| revision.0 > 0) {
+            Some(revision) => Ok((Some(revision), None)),
+            None => Err(forbidden_match("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")),
         },
         "" | "NotOlderThan" => {
-            if !query.resource_version_match.is_empty() && revision.is_none() {
-                return Err(forbidden_match("resourceVersionMatch is forbidden unless resourceVersion is provided"));
-            }
             refuse_future(call, &query.resource_version)?;
             Ok((None, None))
         }
-        other => Err(Status::bad_request(format!(
-            "invalid query parameter resourceVersionMatch={other:?}: supported values: Exact, NotOlderThan"
-        ))),
+        other => {
+            let path = Path::new("resourceVersionMatch");
+            let cause = field::not_supported(&path, &json!(other), &["Exact", "NotOlderThan", ""]);
+            Err(options::invalid("ListOptions", vec![cause]))
+        }
     }
 }
 
 fn forbidden_match(why: &str) -> Status {
-    Status::bad_request(format!("resourceVersionMatch: Forbidden: {why}"))
+    options::invalid("ListOptions", vec![field::forbidden(&Path::new("resourceVersionMatch"), why)])
 }
 
 fn read_continuation(token: &str) -> Result<Continuation, Status> {
@@ -149,7 +153,7 @@ fn read_continuation(token: &str) -> Result<Continuation, Status> {
         .decode(token)
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .ok_or_else(|| Status::bad_request("continue key is not valid"))
+        .ok_or_else(|| Status::bad_request("invalid continue token: continue key is not valid"))
 }
 
 /// Reads a resourceVersion; empty is none.
@@ -179,7 +183,7 @@ pub fn too_old(requested: Revision, oldest: Revision) -> Status {
 /// 504 for a revision that is not there yet, with the cause client-go looks for.
 pub fn too_large(requested: Revision, current: Revision) -> Status {
     let mut status =
-        Status::new(504, "Timeout", format!("Too large resource version: {requested}, current: {current}"));
+        Status::new(504, "Timeout", format!("Timeout: Too large resource version: {requested}, current: {current}"));
     status.details.causes.push(machinery::status::Cause {
         reason: "ResourceVersionTooLarge".into(),
         message: "Too large resource version".into(),

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::call::Call;
 use crate::decode::{self, Decoded};
 use crate::object;
+use crate::options;
 use crate::verbs::get;
 use crate::write::{self, Proposal};
 
@@ -28,18 +29,18 @@ pub async fn patch(call: &Call, body: &Bytes) -> Result<Response, Status> {
         other => return Err(unsupported(call, other)),
     }
     if call.query.force.is_some() {
-        return Err(Status::bad_request(
-            "PatchOptions is invalid: force: Forbidden: may not be specified for non-apply patch",
-        ));
+        let path = machinery::field::Path::new("force");
+        let cause = machinery::field::forbidden(&path, "may not be specified for non-apply patch");
+        return Err(options::invalid("PatchOptions", vec![cause]));
     }
-    let change = decode::json(body)?;
+    let change = decode::patch(body)?;
     let object = write::modify(call, &call.target.subresource, |live| {
         let mut object = merge(call, live, &change.value)?;
         if !object.is_object() {
             return Err(Status::bad_request("the patch leaves something that is not an object"));
         }
-        write::refuse_unknown(call, &mut object, &change.duplicates)?;
         keep_type(call, &object)?;
+        write::admit_patched(call, &mut object, &change.duplicates)?;
         Ok(Proposal::whole(object))
     })
     .await?;
@@ -80,19 +81,23 @@ fn unsupported(call: &Call, media_type: &str) -> Status {
 /// Server-side apply: creates the object when it is not there.
 async fn apply(call: &Call, body: &Bytes) -> Result<Response, Status> {
     if call.query.field_manager.is_empty() {
-        let cause = machinery::status::Cause {
-            reason: "FieldValueRequired".into(),
-            message: "Required value: is required for apply patch".into(),
-            field: "fieldManager".into(),
-        };
-        return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", vec![cause]));
+        let path = machinery::field::Path::new("fieldManager");
+        let cause = machinery::field::required(&path, "is required for apply patch");
+        return Err(options::invalid("PatchOptions", vec![cause]));
     }
-    let config = configuration(call, decode::yaml(body)?)?;
+    let decoded = decode::yaml(body).map_err(|status| Status::bad_request(format!("error decoding YAML: {status}")))?;
+    let config = configuration(call, decoded)?;
     let subresource = &call.target.subresource;
     loop {
         if call.server.store().get(&call.key(&call.target.name)?).is_some() || !subresource.is_empty() {
             let object = write::modify(call, subresource, |live| applied(call, Some(live), &config)).await?;
             return Ok(get::answer(call, StatusCode::OK, object));
+        }
+        let uid = object::uid(&config);
+        if !uid.is_empty() {
+            let why =
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            return Err(call.conflict(&call.target.name, why));
         }
         match write::create(call, applied(call, None, &config)?).await {
             // Someone made it in between: then it is a change.
@@ -106,14 +111,14 @@ async fn apply(call: &Call, body: &Bytes) -> Result<Response, Status> {
 /// The applied configuration, checked: what it says is owned, so unknown fields matter here too.
 fn configuration(call: &Call, decoded: Decoded) -> Result<Value, Status> {
     let name = call.target.name.clone();
-    let mut config = write::admit(call, decoded)?;
+    let mut config = write::admit_applied(call, decoded)?;
     match object::name(&config) {
         "" => {
             object::metadata_mut(&mut config).insert("name".into(), name.into());
         }
         given if given != name => {
             return Err(Status::bad_request(format!(
-                "name in URL does not match name in object metadata: {name} and {given}"
+                "the name of the object ({given}) does not match the name on the URL ({name})"
             )));
         }
         _ => {}

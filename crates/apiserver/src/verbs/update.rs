@@ -12,7 +12,7 @@ use crate::write::{self, Proposal};
 
 /// PUT of an object.
 pub async fn update(call: &Call, body: &Bytes) -> Result<Response, Status> {
-    let object = write::admit(call, decode::object(&call.headers, body)?)?;
+    let object = write::admit(call, decode::object_of(call, body)?)?;
     let absent = call.server.store().get(&call.key(&call.target.name)?).is_none();
     if absent && call.kind.writing.create_on_update && call.target.subresource.is_empty() {
         let object = write::create(call, Proposal::whole(object)).await?;

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::call::Call;
 use crate::metrics::Watching;
 use crate::negotiate::Form;
+use crate::options;
 use crate::respond;
 use crate::selection::Selection;
 
@@ -108,12 +109,7 @@ fn start(call: &Call) -> Result<Start, Status> {
 }
 
 fn invalid(field: &str, why: &str) -> Status {
-    let cause = machinery::status::Cause {
-        reason: "FieldValueForbidden".into(),
-        message: format!("Forbidden: {why}"),
-        field: field.into(),
-    };
-    Status::invalid("meta.k8s.io", "ListOptions", "", vec![cause])
+    options::invalid("ListOptions", vec![machinery::field::forbidden(&machinery::field::Path::new(field), why)])
 }
 
 /// The objects that were there when the watch began.
@@ -220,8 +216,7 @@ impl Following {
     }
 
     fn wants(&self, entry: &Entry) -> bool {
-        let name = &self.call.target.name;
-        (name.is_empty() || *name == entry.key.name) && self.selection.matches(&self.call, entry)
+        self.selection.matches(&self.call, entry)
     }
 
     fn event(&mut self, out: &mut Vec<u8>, kind: &str, entry: &Entry) {

@@ -1,7 +1,8 @@
 //! Which fields a request may carry and touch.
 
 use machinery::builtin;
-use machinery::status::Status;
+use machinery::field;
+use machinery::status::{Cause, Status};
 use serde_json::{Value, json};
 
 use crate::call::Call;
@@ -17,15 +18,29 @@ enum Strictness {
     Strict,
 }
 
-fn strictness(call: &Call) -> Result<Strictness, Status> {
+fn strictness(call: &Call) -> Strictness {
     match call.query.field_validation.as_str() {
-        "Ignore" => Ok(Strictness::Ignore),
-        "" | "Warn" => Ok(Strictness::Warn),
-        "Strict" => Ok(Strictness::Strict),
-        other => Err(Status::bad_request(format!(
-            "invalid query parameter fieldValidation={other:?}: supported values: Ignore, Strict, Warn"
-        ))),
+        "Ignore" => Strictness::Ignore,
+        "Strict" => Strictness::Strict,
+        // Anything else was refused with the other options.
+        _ => Strictness::Warn,
     }
+}
+
+/// Accepts an applied configuration: server-side apply itself refuses what the schema does not
+/// know, in its own words, so only strict decoding is asked here.
+pub fn admit_applied(call: &Call, decoded: Decoded) -> Result<Value, Status> {
+    let Decoded { mut value, duplicates } = decoded;
+    if !value.is_object() {
+        return Err(Status::bad_request("error decoding YAML: the body must be an object"));
+    }
+    if let Some(schema) = &call.kind.schema {
+        machinery::schema::drop_nulls(schema, &mut value);
+    }
+    if strictness(call) == Strictness::Strict {
+        refuse_unknown(call, &mut value.clone(), &duplicates).map_err(|why| why.into_status(&call.kind))?;
+    }
+    Ok(value)
 }
 
 /// Accepts a whole object from a body: it must be of this kind, and unknown or repeated fields are
@@ -33,14 +48,41 @@ fn strictness(call: &Call) -> Result<Strictness, Status> {
 pub fn admit(call: &Call, decoded: Decoded) -> Result<Value, Status> {
     let Decoded { mut value, duplicates } = decoded;
     check_type(&call.kind, &mut value)?;
-    refuse_unknown(call, &mut value, &duplicates)?;
+    refuse_unknown(call, &mut value, &duplicates).map_err(|why| why.into_status(&call.kind))?;
     Ok(value)
 }
 
+/// Why an object cannot be read.
+struct Unreadable {
+    why: String,
+    causes: Vec<Cause>,
+}
+
+impl Unreadable {
+    /// 400, as for a body.
+    fn into_status(self, kind: &Kind) -> Status {
+        let mut status = cannot_be_handled(kind, &self.why);
+        status.details.causes = self.causes;
+        status
+    }
+
+    /// 422 about the object that a patch made.
+    fn into_patch_status(self, object: &Value) -> Status {
+        let text = format!("Invalid value: {}: {}", field::quote(&object.to_string()), self.why);
+        let cause = Cause { reason: "FieldValueInvalid".into(), message: text, field: "patch".into() };
+        Status::invalid("", "", "", vec![cause])
+    }
+}
+
+/// Accepts the object that a patch made.
+pub fn admit_patched(call: &Call, object: &mut Value, duplicates: &[String]) -> Result<(), Status> {
+    let readable = refuse_types(&call.kind, object).and_then(|()| refuse_unknown(call, object, duplicates));
+    readable.map_err(|why| why.into_patch_status(object))
+}
+
 /// Drops what the schema does not know and says so as strictly as the client asked.
-pub fn refuse_unknown(call: &Call, object: &mut Value, duplicates: &[String]) -> Result<(), Status> {
-    let strictness = strictness(call)?;
-    refuse_types(&call.kind, object)?;
+fn refuse_unknown(call: &Call, object: &mut Value, duplicates: &[String]) -> Result<(), Unreadable> {
+    let strictness = strictness(call);
     let unknown = match &call.kind.schema {
         Some(schema) => {
             machinery::schema::drop_nulls(schema, object);
@@ -59,7 +101,7 @@ pub fn refuse_unknown(call: &Call, object: &mut Value, duplicates: &[String]) ->
             let words: Vec<String> = words.collect();
             if !words.is_empty() {
                 let why = format!("strict decoding error: {}", words.join(", "));
-                return Err(cannot_be_handled(&call.kind, &why));
+                return Err(Unreadable { why, causes: Vec::new() });
             }
         }
     }
@@ -68,13 +110,12 @@ pub fn refuse_unknown(call: &Call, object: &mut Value, duplicates: &[String]) ->
 
 /// A built-in object with a value of the wrong type is one that cannot be read at all: 400, not the
 /// 422 of custom resources.
-fn refuse_types(kind: &Kind, object: &Value) -> Result<(), Status> {
+fn refuse_types(kind: &Kind, object: &Value) -> Result<(), Unreadable> {
     let Some(schema) = kind.schema.as_deref().filter(|_| !kind.custom) else { return Ok(()) };
     let Err(why) = builtin::decode(schema, object) else { return Ok(()) };
-    let mut status = cannot_be_handled(kind, &why);
     let causes = machinery::schema::validate(schema, object);
-    status.details.causes = causes.into_iter().filter(|cause| cause.reason == "FieldValueTypeInvalid").collect();
-    Err(status)
+    let causes = causes.into_iter().filter(|cause| cause.reason == "FieldValueTypeInvalid").collect();
+    Err(Unreadable { why, causes })
 }
 
 /// Fills in what the client left out.
@@ -88,6 +129,11 @@ pub fn default(kind: &Kind, object: &mut Value) {
     }
 }
 
+/// 400 for a body that is no object at all.
+pub fn unrecognized(kind: &Kind, why: &str) -> Status {
+    Status::bad_request(format!("the object provided is unrecognized (must be of type {}): {why}", kind.kind))
+}
+
 /// 400 for a body that is no object of this kind.
 pub fn cannot_be_handled(kind: &Kind, why: &str) -> Status {
     let Kind { kind: name, version, .. } = kind;
@@ -95,9 +141,11 @@ pub fn cannot_be_handled(kind: &Kind, why: &str) -> Status {
 }
 
 fn check_type(kind: &Kind, value: &mut Value) -> Result<(), Status> {
-    let Some(fields) = value.as_object_mut() else {
-        return Err(cannot_be_handled(kind, "the body must be a JSON object"));
-    };
+    if !value.is_object() {
+        return Err(unrecognized(kind, "couldn't get version/kind; json parse error: the body must be a JSON object"));
+    }
+    refuse_types(kind, value).map_err(|why| why.into_status(kind))?;
+    let Some(fields) = value.as_object_mut() else { return Ok(()) };
     let (given_kind, given_version) = (fields.get("kind").cloned(), fields.get("apiVersion").cloned());
     let expected = kind.api_version();
     match given_kind.as_ref().map(Value::as_str) {
@@ -108,9 +156,10 @@ fn check_type(kind: &Kind, value: &mut Value) -> Result<(), Status> {
         }
         Some(Some(given)) => {
             let version = given_version.as_ref().and_then(Value::as_str).unwrap_or_default();
-            let why =
-                format!("the object provided is unrecognized (must be of type {}): {given} of {version:?}", kind.kind);
-            return Err(cannot_be_handled(kind, &why));
+            return Err(Status::bad_request(format!(
+                "{given} in version {version:?} cannot be handled as a {}: it is another kind",
+                kind.kind
+            )));
         }
         Some(None) => return Err(cannot_be_handled(kind, "kind must be a string")),
     }

@@ -1,12 +1,13 @@
 //! What the server decides about metadata: names, uids, times, generations, and who may write where.
 
-use machinery::field::Path;
+use machinery::field::{self, Path};
 use machinery::status::{Cause, Status};
 use serde_json::{Value, json};
 
 use crate::call::Call;
 use crate::kinds::Kind;
 use crate::object;
+use crate::request::Verb;
 
 /// System fields of a new object.
 pub fn begin(call: &Call, object: &mut Value) -> Result<(), Status> {
@@ -28,7 +29,9 @@ pub fn begin(call: &Call, object: &mut Value) -> Result<(), Status> {
     };
     let metadata = object::metadata_mut(object);
     metadata.remove("resourceVersion");
-    metadata.remove("generation");
+    if call.kind.writing.generation {
+        metadata.remove("generation");
+    }
     metadata.insert("name".into(), name.into());
     machinery::meta::fill_on_create(metadata, &uuid::Uuid::new_v4().to_string(), &object::now());
     Ok(())
@@ -45,7 +48,8 @@ pub fn go_on(call: &Call, live: &Value, object: &mut Value) -> Result<(), Status
         )));
     }
     let uid = object::uid(object);
-    if !uid.is_empty() && uid != object::uid(live) {
+    // A replacement means one object; a patch that changes the uid is refused as any other change of it.
+    if !uid.is_empty() && uid != object::uid(live) && call.target.verb == Verb::Update {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", object::uid(live));
         return Err(call.conflict(object::name(live), why));
     }
@@ -53,6 +57,7 @@ pub fn go_on(call: &Call, live: &Value, object: &mut Value) -> Result<(), Status
     let metadata = object::metadata_mut(object);
     metadata.remove("selfLink");
     // Absent means unchanged. What differs is refused by `validate`, which compares with the live object.
+    metadata.remove("creationTimestamp");
     for field in ["name", "uid", "creationTimestamp"] {
         if metadata.get(field).is_none_or(Value::is_null) {
             metadata.insert(field.into(), old.get(field).cloned().unwrap_or_default());
@@ -72,7 +77,7 @@ pub fn go_on(call: &Call, live: &Value, object: &mut Value) -> Result<(), Status
 pub fn refuse_stale(call: &Call, live: &Value, object: &Value) -> Result<(), Status> {
     let (seen, current) = (object::resource_version(object), object::resource_version(live));
     match seen {
-        "" | "0" if call.kind.writing.strict_update && call.target.verb == crate::request::Verb::Update => {
+        "" | "0" if call.kind.writing.strict_update && call.target.verb == Verb::Update => {
             let cause = Cause {
                 reason: "FieldValueInvalid".into(),
                 message: "Invalid value: 0: must be specified for an update".into(),
@@ -132,10 +137,25 @@ pub fn refuse_terminating(call: &Call) -> Result<(), Status> {
 /// The rules for metadata of any kind.
 pub fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let path = Path::new("metadata");
-    match old {
+    let mut causes = match old {
         None => machinery::meta::validate_create(&object["metadata"], kind.namespaced, kind.name_rule, &path),
         Some(old) => machinery::meta::validate_update(&object["metadata"], &old["metadata"], &path),
+    };
+    if !kind.custom {
+        let list = path.child("finalizers");
+        let names = object::finalizers(object);
+        let plain = names.iter().enumerate().filter(|(_, name)| !is_standard_finalizer(name));
+        causes.extend(plain.map(|(index, name)| {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            field::invalid_text(&list.index(index), name, detail)
+        }));
     }
+    causes
+}
+
+/// Built-in kinds take only the finalizers Kubernetes knows, or ones with a domain.
+fn is_standard_finalizer(name: &str) -> bool {
+    name.contains('/') || matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") || name.ends_with(".k8s.io")
 }
 
 /// The generation moves when anything but metadata and status does.

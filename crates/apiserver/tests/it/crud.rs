@@ -80,7 +80,7 @@ async fn a_dry_run_answers_and_keeps_nothing() {
     plane.post(MAPS, &map("real")).await;
     assert_eq!(plane.request("DELETE", &format!("{MAPS}/real?dryRun=All"), &[], "").await.code, 200);
     assert_eq!(plane.get(&format!("{MAPS}/real")).await.code, 200);
-    assert_eq!(plane.post(&format!("{MAPS}?dryRun=Some"), &map("x")).await.code, 400);
+    assert_eq!(plane.post(&format!("{MAPS}?dryRun=Some"), &map("x")).await.code, 422);
 }
 
 #[tokio::test]

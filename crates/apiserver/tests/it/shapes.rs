@@ -87,7 +87,7 @@ async fn events_are_one_thing_under_two_names() {
     let plane = Plane::start().await;
     let event = json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": { "name": "e" },
-        "eventTime": "2026-11-15T20:00:00.000000Z", "reportingController": "test", "reportingInstance": "t-1",
+        "eventTime": jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string(), "reportingController": "test", "reportingInstance": "t-1",
         "action": "Testing", "reason": "Tested", "type": "Normal", "note": "words",
         "regarding": { "kind": "Pod", "name": "p", "namespace": "default" },
     });
