@@ -1,6 +1,6 @@
 //! What the server decides about metadata: names, uids, times, generations, and who may write where.
 
-use machinery::field::{self, Path};
+use machinery::field::Path;
 use machinery::status::{Cause, Status};
 use serde_json::{Value, json};
 
@@ -137,25 +137,10 @@ pub fn refuse_terminating(call: &Call) -> Result<(), Status> {
 /// The rules for metadata of any kind.
 pub fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let path = Path::new("metadata");
-    let mut causes = match old {
+    match old {
         None => machinery::meta::validate_create(&object["metadata"], kind.namespaced, kind.name_rule, &path),
         Some(old) => machinery::meta::validate_update(&object["metadata"], &old["metadata"], &path),
-    };
-    if !kind.custom {
-        let list = path.child("finalizers");
-        let names = object::finalizers(object);
-        let plain = names.iter().enumerate().filter(|(_, name)| !is_standard_finalizer(name));
-        causes.extend(plain.map(|(index, name)| {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            field::invalid_text(&list.index(index), name, detail)
-        }));
     }
-    causes
-}
-
-/// Built-in kinds take only the finalizers Kubernetes knows, or ones with a domain.
-fn is_standard_finalizer(name: &str) -> bool {
-    name.contains('/') || matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") || name.ends_with(".k8s.io")
 }
 
 /// The generation moves when anything but metadata and status does.
