@@ -10,6 +10,7 @@ use crate::data_dir;
 
 /// Where a command works.
 #[derive(clap::Args, Clone)]
+#[group(id = "cluster")]
 pub struct Options {
     /// Namespace; by default the kubeconfig's.
     #[arg(short, long, value_name = "NAMESPACE")]

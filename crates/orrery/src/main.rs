@@ -105,3 +105,13 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 fn wait<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn every_command_can_be_parsed() {
+        super::Arguments::command().debug_assert();
+    }
+}
