@@ -44,6 +44,9 @@ impl Selection {
         let mut known = vec!["metadata.name", "metadata.namespace"];
         known.extend(kind.selectable.iter().map(String::as_str));
         if let Some(field) = fields.as_ref().and_then(|fields| fields.unsupported(&known)) {
+            if kind.custom {
+                return Err(Status::bad_request(format!("field label not supported: {field}")));
+            }
             let list: Vec<String> = known.iter().map(|known| format!("\"{known}\"")).collect();
             let list = list.join(", ");
             return Err(Status::bad_request(format!("\"{field}\" is not a known field selector: only {list}")));

@@ -168,9 +168,13 @@ fn is_released(call: &Call, object: &Value) -> bool {
 /// Writes or deletes, then tells the kind's own code.
 pub async fn put(call: &Call, old: Option<&Entry>, object: &Value, delete: bool) -> Result<Arc<Entry>, WriteError> {
     let key = call.key(object::name(object)).map_err(|status| WriteError::Refused(status.message))?;
-    let mut stored = object.clone();
-    call.kind.to_stored(&mut stored);
-    let draft = object::draft(&stored);
+    let draft = if call.kind.reads_stored_bytes() {
+        object::draft(object)
+    } else {
+        let mut stored = object.clone();
+        call.kind.to_stored(&mut stored);
+        object::draft(&stored)
+    };
     let action = if delete { Action::Delete(draft) } else { Action::Put(draft) };
     let expect = old.map_or(Expect::Absent, |entry| Expect::At(entry.revision));
     let entry = call.server.store().write(StoreChange { key, expect, action }).await?;

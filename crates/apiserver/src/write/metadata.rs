@@ -83,7 +83,7 @@ pub fn refuse_stale(call: &Call, live: &Value, object: &Value) -> Result<(), Sta
                 message: "Invalid value: 0: must be specified for an update".into(),
                 field: "metadata.resourceVersion".into(),
             };
-            Err(Status::invalid(&call.kind.group, &call.kind.kind, object::name(live), vec![cause]))
+            Err(Status::invalid(&call.kind.group, &call.kind.plural, object::name(live), vec![cause]))
         }
         "" | "0" => Ok(()),
         seen if seen == current => Ok(()),
@@ -162,7 +162,9 @@ pub fn count_generation(kind: &Kind, old: Option<&Value>, object: &mut Value) {
 
 fn is_specified_alike(kind: &Kind, old: &Value, new: &Value) -> bool {
     if !kind.custom {
-        return old.get("spec") == new.get("spec");
+        let annotations = |object: &Value| object["metadata"]["annotations"].clone();
+        let noted = kind.writing.generation_of_annotations && annotations(old) != annotations(new);
+        return old.get("spec") == new.get("spec") && !noted;
     }
     let counts = |field: &str| {
         let apart = matches!(field, "metadata" | "apiVersion" | "kind") || (kind.writing.status && field == "status");
