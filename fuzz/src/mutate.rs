@@ -67,7 +67,9 @@ pub fn run(corpus: &Path, target: impl Fn(&[u8]) + std::panic::RefUnwindSafe) {
     let number =
         |name: &str, otherwise: u64| std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(otherwise);
     let (seed, rounds) = (number("FUZZ_SEED", 0x0117_e470), number("FUZZ_ROUNDS", 2_000));
-    inputs.iter().for_each(|input| check(&target, input, seed, 0));
+    for input in &inputs {
+        check(&target, input, seed, 0);
+    }
     let mut random = Random(seed | 1);
     for round in 1..=rounds {
         let mut input = inputs[random.below(inputs.len())].clone();

@@ -137,9 +137,10 @@ fn validate(call: &Call, subresource: &str, old: Option<&Value>, object: &Value)
     let mut causes = metadata::validate(kind, object, old);
     causes.extend(kind.hooks.validate(object, old, subresource));
     match &kind.schema {
-        Some(schema) if kind.custom => {
-            causes.extend(machinery::schema::judge(schema, kind.rules.as_deref(), object, old));
-        }
+        Some(schema) if kind.custom => causes.extend(match old.filter(|_| subresource == "status") {
+            Some(old) => machinery::schema::judge_status(schema, kind.rules.as_deref(), object, old),
+            None => machinery::schema::judge(schema, kind.rules.as_deref(), object, old),
+        }),
         Some(schema) => {
             causes.extend(machinery::schema::validate(schema, object));
             if subresource.is_empty() {

@@ -90,7 +90,6 @@ pub fn validate(definition: &Value, old: Option<&Value>) -> Vec<Cause> {
     if let Some(old) = old {
         causes.extend(unchanged(spec, old));
     }
-    causes.extend(check_names(&definition["status"]["acceptedNames"], &Path::new("status").child("acceptedNames")));
     causes.extend(stored_versions(definition));
     causes.extend(approval(definition));
     if spec["preserveUnknownFields"] == true && old.is_none_or(|old| old["spec"]["preserveUnknownFields"] != true) {
@@ -144,7 +143,7 @@ fn check_spec(spec: &Value) -> Vec<Cause> {
             causes.push(field::required(&schema_path.child("openAPIV3Schema"), ""));
         }
     }
-    causes.extend(check_versions(&versions));
+    causes.extend(check_versions(spec, &versions));
     for part in ["plural", "singular", "kind", "listKind"] {
         if text(&spec["names"][part]).is_empty() {
             causes.push(field::required(&path.child("names").child(part), ""));
@@ -157,7 +156,7 @@ fn check_spec(spec: &Value) -> Vec<Cause> {
 
 /// The versions one by one. What all of them share is reported where the API server keeps it: on the
 /// whole spec.
-fn check_versions(versions: &[&Value]) -> Vec<Cause> {
+fn check_versions(spec: &Value, versions: &[&Value]) -> Vec<Cause> {
     let path = Path::new("spec");
     let versions_path = path.child("versions");
     let mut causes = Vec::new();
@@ -204,13 +203,13 @@ fn check_versions(versions: &[&Value]) -> Vec<Cause> {
     {
         causes.push(field::invalid_printed(
             &versions_path,
-            &print_versions(versions),
+            &print_versions(spec, versions),
             "must contain unique version names",
         ));
     }
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
         let detail = "must have exactly one version marked as storage version";
-        causes.push(field::invalid_printed(&versions_path, &print_versions(versions), detail));
+        causes.push(field::invalid_printed(&versions_path, &print_versions(spec, versions), detail));
     }
     if let Some(first) = versions.first() {
         if shared("schema") {
@@ -230,9 +229,9 @@ fn check_versions(versions: &[&Value]) -> Vec<Cause> {
 }
 
 /// Versions the way the API server prints them inside a cause, without what it keeps elsewhere.
-fn print_versions(versions: &[&Value]) -> String {
+fn print_versions(spec: &Value, versions: &[&Value]) -> String {
     if versions.is_empty() {
-        return "null".to_owned();
+        return if spec["versions"].is_array() { "[]".to_owned() } else { "null".to_owned() };
     }
     let flag = |version: &Value, key: &str| version[key] == true;
     let printed: Vec<String> = versions

@@ -26,7 +26,7 @@ mod validation;
 
 pub use defaulting::{default, drop_nulls};
 pub use embedded::validate_embedded;
-pub use judge::judge;
+pub use judge::{judge, judge_status};
 pub use lists::validate_lists;
 pub use pruning::{prune, prune_value};
 pub use validation::{validate, validate_at, validate_update};

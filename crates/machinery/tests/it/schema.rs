@@ -103,6 +103,19 @@ fn unchanged_faults_are_forgiven_on_update() {
     assert_eq!(schema::validate_update(&schema, &worse, &before).len(), 2);
 }
 
+#[test]
+fn a_status_is_judged_on_its_own() {
+    let part =
+        json!({"type": "object", "properties": {"phase": {"type": "string"}, "n": {"type": "integer", "maximum": 1}}});
+    let document = json!({"type": "object", "properties": {"spec": part, "status": part}});
+    let schema = Schema::from_json_schema(&document).unwrap();
+    let old = json!({"spec": {"n": 5}, "status": {}});
+    let new = json!({"spec": {"n": 5}, "status": {"phase": 1}});
+    let expected = r#"FieldValueTypeInvalid status.phase: Invalid value: "integer": phase in body must be of type string: "integer""#;
+    assert_eq!(lines(&schema::judge_status(&schema, None, &new, &old)), [expected]);
+    assert_eq!(schema::judge_status(&schema, None, &old, &old), []);
+}
+
 #[rstest]
 #[case::set(json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}), json!(["a", "b", "a", "a"]), r#"FieldValueDuplicate spec[2]: Duplicate value: "a""#)]
 #[case::map(
