@@ -147,6 +147,22 @@ fn report(decision: &mut Decision, namespace: &Namespace, content: &[Left], now:
         let message = format!("Some content in the namespace has finalizers remaining: {}", held.join(", "));
         condition("NamespaceFinalizersRemaining", true, "SomeFinalizersRemain", message)
     };
-    let status = NamespaceStatus { phase: Some("Terminating".into()), conditions: Some(vec![content, finalizers]) };
+    let fine = |type_: &str, reason: &str, message: &str| condition(type_, false, reason, message.to_owned());
+    let conditions = vec![
+        fine("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
+        fine(
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        fine(
+            "NamespaceDeletionContentFailure",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        content,
+        finalizers,
+    ];
+    let status = NamespaceStatus { phase: Some("Terminating".into()), conditions: Some(conditions) };
     decision.status(namespace, current, &status);
 }

@@ -45,7 +45,7 @@ fn is_saturated(new: &Member, wanted: i32) -> bool {
 fn share_out(plan: &mut Plan<'_>) {
     let allowed = if plan.replicas > 0 { plan.max_total() } else { 0 };
     let to_add = allowed - plan.total();
-    let whole = plan.max_total();
+    let whole = allowed;
     let actual = plan.deployment.status.as_ref().and_then(|status| status.replicas).unwrap_or(0);
     let mut members: Vec<&mut Member> =
         plan.new.iter_mut().chain(&mut plan.old).filter(|member| member.replicas > 0).collect();

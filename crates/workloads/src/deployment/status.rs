@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::Decision;
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus, ReplicaSetStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 
@@ -69,11 +69,14 @@ pub fn refused(decision: &mut Decision, deployment: &Deployment, message: &str, 
 }
 
 fn count(plan: &Plan<'_>) -> DeploymentStatus {
-    let sum = |of: fn(&k8s_openapi::api::apps::v1::ReplicaSetStatus) -> i32| -> i32 {
+    let sum = |of: fn(&ReplicaSetStatus) -> i32| -> i32 {
         plan.all().filter_map(|member| member.set.status.as_ref()).map(of).sum()
     };
     let available = sum(|status| status.available_replicas.unwrap_or(0));
     let updated = plan.new.as_ref().and_then(|new| new.set.status.as_ref()).map_or(0, |status| status.replicas);
+    // Known only once every ReplicaSet knows its own.
+    let ending = |status: &ReplicaSetStatus| status.terminating_replicas;
+    let terminating = plan.all().map(|member| member.set.status.as_ref().and_then(ending)).sum();
     let wanted = plan.all().map(|member| member.before).sum::<i32>();
     DeploymentStatus {
         observed_generation: plan.deployment.metadata.generation,
@@ -82,8 +85,9 @@ fn count(plan: &Plan<'_>) -> DeploymentStatus {
         ready_replicas: some(sum(|status| status.ready_replicas.unwrap_or(0))),
         available_replicas: some(available),
         unavailable_replicas: some((wanted - available).max(0)),
+        terminating_replicas: terminating,
         collision_count: plan.deployment.status.as_ref().and_then(|status| status.collision_count),
-        ..DeploymentStatus::default()
+        conditions: None,
     }
 }
 

@@ -37,6 +37,8 @@ pub fn write(
     status.fully_labeled_replicas = some(active.iter().filter(labelled).count());
     status.ready_replicas = some(active.iter().filter(|pod| pods::is_ready(pod)).count());
     status.available_replicas = some(active.iter().filter(available).count());
+    let ending = |pod: &&Arc<Pod>| pod.metadata.deletion_timestamp.is_some() && !pods::is_finished(pod);
+    status.terminating_replicas = Some(count(owned.iter().filter(ending).count()));
     status.observed_generation = set.metadata.generation;
     let conditions = status.conditions.get_or_insert_default();
     let since = conditions.iter().find(|condition| condition.type_ == "ReplicaFailure").cloned();

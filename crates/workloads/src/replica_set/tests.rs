@@ -87,7 +87,8 @@ fn available_means_ready_for_long_enough() {
     let Step::Patch(patch) = &decision.steps[0] else { panic!("a status") };
     assert_eq!(
         patch.body["status"],
-        json!({"replicas": 2, "fullyLabeledReplicas": 2, "readyReplicas": 2, "availableReplicas": 1, "observedGeneration": 2})
+        json!({"replicas": 2, "fullyLabeledReplicas": 2, "readyReplicas": 2, "availableReplicas": 1,
+            "terminatingReplicas": 0, "observedGeneration": 2})
     );
     assert_eq!(decision.look_again, Some(at("2026-01-01T00:00:13Z")));
 }

@@ -299,11 +299,10 @@ async fn leaving(stage: Stage) -> Vec<Value> {
             .and_then(|content| content[2].as_str())
             .is_some_and(|message| message == "Some resources are remaining: configmaps. has 1 resource instances");
         if alone {
-            held = json!([
-                content,
-                condition(&namespace, "NamespaceFinalizersRemaining"),
-                namespace.status.unwrap().phase
-            ]);
+            let mut conditions = namespace.status.as_ref().unwrap().conditions.clone().unwrap();
+            conditions.sort_by_key(|condition| condition.type_.clone());
+            let told = conditions.iter().map(|one| json!([one.type_, one.status, one.reason, one.message]));
+            held = json!([told.collect::<Vec<_>>(), namespace.status.as_ref().unwrap().phase]);
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::Client;
 use kube::api::{Api, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -57,6 +57,7 @@ impl Side {
             let lines: Vec<&str> = log.lines().rev().take(20).collect();
             panic!("kube-apiserver does not start: {:?}\n{}", namespaces.get_opt("default").await, lines.join("\n"));
         }
+        add_node(&client).await;
         let manager = ControllerManager::start(&assets, directory.path(), &kubernetes, CONTROLLERS).unwrap();
         let mut tasks = JoinSet::new();
         tasks.spawn(crate::pods::run(client.clone()));
@@ -70,11 +71,7 @@ impl Side {
         let options = orrery_workloads::Options::default();
         let clock = engine::RealClock::shared();
         let stop = CancellationToken::new();
-        // A node, so that our scheduler binds what the stand-in binds over there.
-        let room = json!({"cpu": "64", "memory": "64Gi", "pods": "1000"});
-        let node = json!({"metadata": {"name": "here"}, "status": {"capacity": room, "allocatable": room}});
-        let nodes = Api::<k8s_openapi::api::core::v1::Node>::all(client.clone());
-        nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
+        add_node(&client).await;
         tasks.spawn(orrery_workloads::start(client.clone(), clock, options, stop));
         tasks.spawn(crate::pods::run(client.clone()));
         Self { client, _tasks: tasks, _kept: vec![Box::new(plane)] }
@@ -89,4 +86,12 @@ impl Side {
         let playing: Pin<Box<dyn Future<Output = Vec<Value>> + Send>> = scenario(stage);
         playing.await
     }
+}
+
+/// Endpoints of Pods on a node that does not exist are left out, and our scheduler needs one.
+async fn add_node(client: &Client) {
+    let room = json!({"cpu": "64", "memory": "64Gi", "pods": "1000"});
+    let node = json!({"metadata": {"name": "here"}, "status": {"capacity": room, "allocatable": room}});
+    let nodes = Api::<Node>::all(client.clone());
+    nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
 }

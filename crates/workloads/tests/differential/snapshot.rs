@@ -19,9 +19,12 @@ pub fn rollout(deployment: &Value, sets: &[Value]) -> Value {
     let mut described: Vec<Value> = sets
         .iter()
         .map(|set| {
+            // How often a ReplicaSet was resized depends on how fast its Pods came up.
+            let mut status = set["status"].clone();
+            status["observedGeneration"] = json!(status["observedGeneration"] == set["metadata"]["generation"]);
             json!({
-                "annotations": set["metadata"]["annotations"], "replicas": set["spec"]["replicas"],
-                "status": set["status"], "owners": owners(set),
+                "annotations": set["metadata"]["annotations"], "replicas": set["spec"]["replicas"], "status": status,
+                "owners": owners(set),
             })
         })
         .collect();
