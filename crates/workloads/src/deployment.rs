@@ -58,6 +58,13 @@ impl Controller for Deployments {
         let Some(deployment) = view.cached::<Deployment>(key) else { return Ok(None) };
         let Some(spec) = &deployment.spec else { return Ok(None) };
         let sets = Claim::new(&*deployment, &spec.selector, view.list::<ReplicaSet>(&key.namespace));
+        if !sets.owned.iter().any(|set| template::matches(&deployment, set)) {
+            // About to make one: it may be missing because the Deployment is gone, and the cache does not know yet.
+            let live = view.live::<Deployment>(key).await?;
+            if live.is_none_or(|live| live.uid() != deployment.uid()) {
+                return Ok(None);
+            }
+        }
         let recreates = spec.strategy.as_ref().and_then(|strategy| strategy.type_.as_deref()) == Some("Recreate");
         let mut running = Vec::new();
         for set in sets.owned.iter().filter(|_| recreates) {

@@ -24,8 +24,11 @@ impl Member {
         Self { set: Arc::clone(set), before: replicas, replicas }
     }
 
+    /// The Pods that serve. A ReplicaSet that was just made smaller may not have counted again yet: no more will be
+    /// left than it asks for.
     pub fn available(&self) -> i32 {
-        self.set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0)
+        let counted = self.set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0);
+        counted.min(self.before)
     }
 }
 

@@ -283,6 +283,21 @@ fn scaling_during_a_rollout_is_shared_out() {
 }
 
 #[test]
+fn counts_from_before_a_scaling_end_no_pods_that_are_needed_after_it() {
+    let rolling = json!({"maxSurge": 3, "maxUnavailable": 2});
+    let mut world =
+        World::new(&json!({"replicas": 20, "strategy": {"type": "RollingUpdate", "rollingUpdate": rolling}}));
+    world.settle();
+    world.image("broken");
+    world.settle();
+    world.deployment["spec"]["replicas"] = json!(6);
+    // The ReplicaSets do not get round to counting in between.
+    while world.step() {}
+    let (_, image, size) = &world.history()[0];
+    assert!(image == "v1" && *size >= 4, "four must serve: {:?}", world.history());
+}
+
+#[test]
 fn history_is_kept_up_to_its_limit() {
     let mut world = World::new(&json!({"revisionHistoryLimit": 2}));
     for version in 1..=5 {

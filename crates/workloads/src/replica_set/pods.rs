@@ -18,23 +18,32 @@ use crate::{naming, pods};
 const BURST: usize = 500;
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
+/// How many Pods there are too few.
+pub fn missing(set: &ReplicaSet, owned: &[Arc<Pod>]) -> usize {
+    wanted(set).saturating_sub(owned.iter().filter(|pod| pods::is_active(pod)).count())
+}
+
+fn wanted(set: &ReplicaSet) -> usize {
+    usize::try_from(set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1)).unwrap_or_default()
+}
+
 /// Makes the missing Pods or ends those that are too many.
 pub fn balance(decision: &mut Decision, set: &ReplicaSet, owned: &[Arc<Pod>], now: Timestamp) {
-    let wanted = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
-    let wanted = usize::try_from(wanted).unwrap_or_default();
-    let active: Vec<&Arc<Pod>> = owned.iter().filter(|pod| pods::is_active(pod)).collect();
-    if active.len() < wanted {
+    let missing = missing(set, owned);
+    if missing > 0 {
         let taken: HashSet<String> = owned.iter().map(|pod| pod.name_any()).collect();
-        for name in free_names(set, &taken).take((wanted - active.len()).min(BURST)) {
+        for name in free_names(set, &taken).take(missing.min(BURST)) {
             decision.create(&new_pod(set, &name));
             decision.event(Event::normal(set, "SuccessfulCreate", "Create", format!("Created pod: {name}")));
         }
-    } else {
-        for pod in victims(active.clone(), now).into_iter().take((active.len() - wanted).min(BURST)) {
-            decision.delete(&**pod);
-            let words = format!("Deleted pod: {}", pod.name_any());
-            decision.event(Event::normal(set, "SuccessfulDelete", "Delete", words));
-        }
+        return;
+    }
+    let active: Vec<&Arc<Pod>> = owned.iter().filter(|pod| pods::is_active(pod)).collect();
+    let excess = active.len() - wanted(set);
+    for pod in victims(active, now).into_iter().take(excess.min(BURST)) {
+        decision.delete(&**pod);
+        let words = format!("Deleted pod: {}", pod.name_any());
+        decision.event(Event::normal(set, "SuccessfulDelete", "Delete", words));
     }
 }
 

@@ -57,9 +57,12 @@ pub fn slice(slice: &Value) -> Value {
         endpoint["targetRef"] = json!([endpoint["targetRef"]["kind"], endpoint["targetRef"]["namespace"]]);
     }
     endpoints.sort_by_key(ToString::to_string);
+    // Their order means nothing.
+    let mut ports = slice["ports"].as_array().cloned().unwrap_or_default();
+    ports.sort_by_key(ToString::to_string);
     json!({
         "labels": slice["metadata"]["labels"], "owners": owners(slice), "type": slice["addressType"],
-        "ports": slice["ports"], "endpoints": endpoints,
+        "ports": ports, "endpoints": endpoints,
     })
 }
 
