@@ -51,9 +51,8 @@ async fn one_leads_at_a_time_and_hands_over_when_it_stops() {
     let next = async {
         loop {
             clock.advance(Duration::from_secs(3));
-            match tokio::time::timeout(Duration::from_millis(50), news.recv()).await {
-                Ok(event) => break event,
-                Err(_) => continue,
+            if let Ok(event) = tokio::time::timeout(Duration::from_millis(50), news.recv()).await {
+                break event;
             }
         }
     };
@@ -80,9 +79,8 @@ async fn a_leader_that_is_deposed_ends_its_term() {
     let ended = async {
         loop {
             clock.advance(Duration::from_secs(3));
-            match tokio::time::timeout(Duration::from_millis(50), news.recv()).await {
-                Ok(event) => break event,
-                Err(_) => continue,
+            if let Ok(event) = tokio::time::timeout(Duration::from_millis(50), news.recv()).await {
+                break event;
             }
         }
     };

@@ -91,9 +91,11 @@ impl Stage {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        match tokio::time::timeout(Duration::from_secs(60), waiting).await {
+        match tokio::time::timeout(Duration::from_mins(2), waiting).await {
             Ok(object) => object,
-            Err(_) => panic!("{}: waited in vain for {kind} {name}: {:#}", self.namespace, self.get(kind, name).await),
+            Err(_elapsed) => {
+                panic!("{}: waited in vain for {kind} {name}: {:#}", self.namespace, self.get(kind, name).await)
+            }
         }
     }
 

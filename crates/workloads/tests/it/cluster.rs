@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// Long enough for a slow machine: no test waits this long unless it fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(3);
 pub const NODE: &str = "here";
 
 pub struct Cluster {
@@ -163,7 +163,7 @@ where
     let condition = await_condition(api.clone(), name, |object: Option<&K>| object.is_some_and(&holds));
     match tokio::time::timeout(PATIENCE, condition).await {
         Ok(found) => found.unwrap().expect("the condition needs one"),
-        Err(_) => panic!("waited in vain for {name}: {:#?}", api.get_opt(name).await),
+        Err(_elapsed) => panic!("waited in vain for {name}: {:#?}", api.get_opt(name).await),
     }
 }
 

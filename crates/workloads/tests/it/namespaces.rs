@@ -43,7 +43,7 @@ async fn a_namespace_goes_with_everything_in_it_and_says_what_holds_it() {
     let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     maps.patch("held", &PatchParams::default(), &free).await.unwrap();
     let gone = await_condition(namespaces, "team", |namespace: Option<&Namespace>| namespace.is_none());
-    tokio::time::timeout(std::time::Duration::from_secs(60), gone).await.expect("it goes").unwrap();
+    tokio::time::timeout(std::time::Duration::from_mins(3), gone).await.expect("it goes").unwrap();
     let left = Api::<Pod>::namespaced(cluster.client.clone(), "team").list(&ListParams::default()).await.unwrap();
     assert!(left.items.is_empty());
 }
