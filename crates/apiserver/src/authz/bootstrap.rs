@@ -58,16 +58,18 @@ pub fn amend(current: &Value, wanted: &Value) -> Option<Value> {
     let held = rules(current);
     let held: Vec<&Rule> = held.iter().collect();
     let missing: Vec<Rule> = rules(wanted).into_iter().filter(|rule| !Rule::all_covered(&held, rule)).collect();
-    append(&mut amended["rules"], missing.into_iter().map(|rule| json!(rule)));
+    append(&mut amended, "rules", missing.into_iter().map(|rule| json!(rule)));
     let subjects = wanted["subjects"].as_array().into_iter().flatten();
     let lacking = subjects.filter(|subject| !current["subjects"].as_array().is_some_and(|all| all.contains(subject)));
-    append(&mut amended["subjects"], lacking.cloned());
+    append(&mut amended, "subjects", lacking.cloned());
     (amended != *current).then_some(amended)
 }
 
 /// Appends to a list that may not be there; adds no empty one.
-fn append(list: &mut Value, more: impl Iterator<Item = Value>) {
+fn append(object: &mut Value, field: &str, more: impl Iterator<Item = Value>) {
     for item in more {
+        // Indexing makes the field, so only when there is something for it.
+        let list = &mut object[field];
         if !list.is_array() {
             *list = json!([]);
         }

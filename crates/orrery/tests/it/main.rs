@@ -2,7 +2,11 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 mod cli;
+mod clients;
 mod damage;
 mod house;
 mod init;
 mod kill;
+mod kubectl;
+mod plane;
+mod up;
