@@ -1,6 +1,6 @@
 //! The node: watches the Pods assigned to it and gives each a worker.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -40,8 +40,8 @@ pub struct Config {
     pub images: Images,
     /// Most Pods at a time.
     pub max_pods: u32,
-    /// Our own program, shown to Pods of the platform's images.
-    pub program: Option<PathBuf>,
+    /// Programs of this machine that Pods of the host image have, by where.
+    pub programs: BTreeMap<String, PathBuf>,
     /// The network that Pods are on; without one they have loopback only.
     pub network: Option<Arc<Network>>,
 }
@@ -56,7 +56,7 @@ pub struct Node {
     pub(crate) driver: Arc<dyn Driver>,
     pub(crate) images: Images,
     pub(crate) capacity: Capacity,
-    pub(crate) program: Option<PathBuf>,
+    pub(crate) programs: BTreeMap<String, PathBuf>,
     pub(crate) hidden: Vec<PathBuf>,
     network: Option<Arc<Network>>,
     groups: Groups,
@@ -126,7 +126,7 @@ pub async fn start(config: Config) -> Result<Handle, StartError> {
         driver: config.driver,
         images: config.images,
         capacity,
-        program: config.program,
+        programs: config.programs,
         network: config.network,
         groups: Groups::find(&config.data),
         workers: Mutex::new(HashMap::new()),
@@ -353,6 +353,22 @@ impl Node {
             }
         });
     }
+}
+
+/// Ends every Pod's processes and the Pod network of a plane that does not run. Returns how many Pods there were.
+pub async fn end_all(data: &Path, driver: &dyn Driver) -> usize {
+    let mut ended = 0;
+    for entry in std::fs::read_dir(data.join("pods")).into_iter().flatten().flatten() {
+        let uid = entry.file_name().to_string_lossy().into_owned();
+        if let Some(sandbox) = driver.find(&uid).await {
+            if let Err(error) = sandbox.close(Vec::new()).await {
+                tracing::warn!(pod = uid, %error, "the Pod's sandbox did not close");
+            }
+            ended += 1;
+        }
+    }
+    crate::network::end(data).await;
+    ended
 }
 
 fn make_private(path: &Path) -> std::io::Result<()> {

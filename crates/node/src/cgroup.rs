@@ -45,7 +45,7 @@ impl Groups {
     /// Looks at what this process may use. `data` tells planes on one machine apart.
     pub fn find(data: &Path) -> Self {
         let digest = Sha256::digest(data.as_os_str().as_encoded_bytes());
-        let own = format!("orrery-{}", digest[..6].iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        let own = format!("orrery-{}", hex::encode(&digest[..6]));
         let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mut bases = BTreeMap::new();
         for controller in Controller::ALL {

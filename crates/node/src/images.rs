@@ -1,6 +1,10 @@
 //! Which files an image name stands for on this machine.
 
-use std::path::PathBuf;
+pub mod store;
+
+use std::path::{Path, PathBuf};
+
+use store::Store;
 
 /// Images that are this machine's own files unless the user says otherwise: the platform's.
 const PLATFORM: &[&str] = &["quay.io/kubeopencode/*", "ghcr.io/kubeopencode/*"];
@@ -55,12 +59,13 @@ pub struct Imported {
 #[derive(Clone, Debug, Default)]
 pub struct Images {
     rules: Vec<Rule>,
+    store: Option<Store>,
 }
 
 impl Images {
-    /// With the user's rules.
-    pub fn new(rules: Vec<Rule>) -> Self {
-        Self { rules }
+    /// With the user's rules, and what was imported below the node's data directory.
+    pub fn new(rules: Vec<Rule>, data: &Path) -> Self {
+        Self { rules, store: Some(Store::new(data)) }
     }
 
     /// Finds an image, or says in words what the user can do.
@@ -68,6 +73,9 @@ impl Images {
         let patterns = self.rules.iter().map(|rule| rule.pattern.as_str()).chain(PLATFORM.iter().copied());
         if name == "host" || patterns.into_iter().any(|pattern| matches(pattern, name)) {
             return Ok(Image::Host);
+        }
+        if let Some(image) = self.store.as_ref().and_then(|store| store.find(name)) {
+            return Ok(Image::Imported(image));
         }
         Err(format!(
             "image \"{name}\" is not on this machine: import it with `orrery image import FILE`, or run it from this \

@@ -34,4 +34,4 @@ mod volumes;
 mod worker;
 
 pub use access::Access;
-pub use agent::{Config, Handle, start};
+pub use agent::{Config, Handle, end_all, start};

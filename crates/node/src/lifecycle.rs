@@ -319,6 +319,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "reads better at the callers")]
     fn pod(spec: serde_json::Value) -> Pod {
         serde_json::from_value(json!({ "metadata": { "name": "p" }, "spec": spec })).expect("a Pod")
     }

@@ -140,6 +140,14 @@ impl Network {
     }
 }
 
+/// Ends the network of a plane that does not run.
+pub(crate) async fn end(data: &Path) {
+    if let Ok(channel) = Channel::connect(&data.join("network")).await {
+        let _ = channel.send(&Request::Close { volumes: Vec::new() }, &[]).await;
+        let _ = channel.receive::<Reply>().await;
+    }
+}
+
 async fn retry<F: Future<Output = std::io::Result<()>>>(what: &str, mut serve: impl FnMut() -> F) {
     loop {
         if let Err(error) = serve().await {

@@ -7,6 +7,8 @@ mod cluster;
 mod completion;
 mod crds;
 mod data_dir;
+mod down;
+mod image;
 mod init;
 mod logging;
 mod reference;
@@ -35,6 +37,10 @@ struct Arguments {
 enum Command {
     /// Serve the whole control plane from this machine: API, controllers and Pods.
     Up(up::Options),
+    /// End what a plane that was stopped left running: its Pods and their network.
+    Down(down::Options),
+    /// Import, list and remove images that Pods of this machine run.
+    Image(image::Options),
     /// Give an agent something to do: creates a Task, prints its log, ends with its result.
     Run(work::run::Options),
     /// Print the log of a Task, also after its Pod is gone.
@@ -83,6 +89,8 @@ fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Up(options) => wait(up::run(options))?,
+        Command::Down(options) => wait(down::run(options))?,
+        Command::Image(options) => image::run(options)?,
         Command::Run(options) => {
             let completed = wait(work::run::run(options))?;
             return Ok(if completed { ExitCode::SUCCESS } else { ExitCode::FAILURE });

@@ -57,7 +57,7 @@ pub fn enter(sandbox: &SandboxSpec, spec: &ContainerSpec, home: &str) -> Result<
     }
     devices(&sources)?;
     own_files(&sources)?;
-    show_program(&sources)?;
+    show_programs(&sources)?;
     show_termination_log(&sources, &spec.termination_log)?;
     for (volume, source) in spec.mounts.iter().zip(&sources.volumes) {
         make_mount_point(source, Path::new(&volume.path))?;
@@ -81,7 +81,7 @@ pub fn enter(sandbox: &SandboxSpec, spec: &ContainerSpec, home: &str) -> Result<
 struct Sources {
     devices: Vec<File>,
     own_files: Vec<Vec<u8>>,
-    program: Option<File>,
+    programs: Vec<(String, File)>,
     termination_log: File,
     volumes: Vec<File>,
 }
@@ -89,7 +89,10 @@ struct Sources {
 impl Sources {
     fn open(sandbox: &SandboxSpec, spec: &ContainerSpec, home: &str) -> Result<Self, Error> {
         let open = |path: String| File::options().read(true).custom_flags(libc::O_PATH).open(path);
-        let shows_program = sandbox.program.is_some() && matches!(spec.root, Root::Host { .. });
+        let shown = matches!(spec.root, Root::Host { .. }).then_some(&sandbox.programs);
+        let programs = shown.into_iter().flat_map(|programs| programs.keys()).enumerate();
+        let programs: Result<_, std::io::Error> =
+            programs.map(|(number, target)| Ok((target.clone(), open(format!("{STAGE}/program-{number}"))?))).collect();
         Ok(Self {
             devices: DEVICES
                 .iter()
@@ -101,7 +104,7 @@ impl Sources {
                 .map(|name| fs::read(format!("{STAGE}/pod/etc/{name}")))
                 .collect::<Result<_, _>>()
                 .during("read a file for /etc")?,
-            program: shows_program.then(|| open(format!("{STAGE}/program"))).transpose().during("open our program")?,
+            programs: programs.during("open a program")?,
             termination_log: open(format!("{home}/termination-log")).during("open the termination log")?,
             volumes: spec.mounts.iter().map(open_volume).collect::<Result<_, _>>()?,
         })
@@ -117,7 +120,7 @@ fn show_image(sandbox: &SandboxSpec, spec: &ContainerSpec, home: &str) -> Result
             mount(Some(base.as_str()), base.as_str(), None::<&str>, MsFlags::MS_BIND, None::<&str>)
                 .during("bind the root directory")?;
             std::env::set_current_dir(&base).during("enter the root directory")?;
-            make_room(spec, home)?;
+            make_room(sandbox, spec, home)?;
             let writable = show_host(home)?;
             hide(hidden)?;
             Ok(writable)
@@ -157,10 +160,11 @@ fn show_host(home: &str) -> Result<Vec<PathBuf>, Error> {
 /// Makes room in the host's directories, which belong to somebody who does not exist in the Pod, so that not even its
 /// root can make anything there: what will be mounted on, and the directories that programs are installed into, are made
 /// in the layer above before it is laid over the host's.
-fn make_room(spec: &ContainerSpec, home: &str) -> Result<(), Error> {
+fn make_room(sandbox: &SandboxSpec, spec: &ContainerSpec, home: &str) -> Result<(), Error> {
     let mut rooms: Vec<(PathBuf, bool)> = INSTALLED_INTO.iter().map(|path| (PathBuf::from(path), true)).collect();
     rooms.push((PathBuf::from(&spec.working_directory), true));
     rooms.push((PathBuf::from(&spec.termination_log), false));
+    rooms.extend(sandbox.programs.keys().map(|path| (PathBuf::from(path), false)));
     for volume in &spec.mounts {
         let mode = nix::sys::stat::fstat(&open_volume(volume)?).during("look at a volume")?.st_mode;
         rooms.push((PathBuf::from(&volume.path), mode & libc::S_IFMT == libc::S_IFDIR));
@@ -282,14 +286,18 @@ fn own_files(sources: &Sources) -> Result<(), Error> {
     Ok(())
 }
 
-/// Our own program, at the place where the platform's images have theirs.
-fn show_program(sources: &Sources) -> Result<(), Error> {
-    let Some(program) = &sources.program else { return Ok(()) };
-    let target = "/kubeopencode";
-    make_file(Path::new(target))?;
-    bind_file(program, Path::new(target)).during("show our program")?;
-    let flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-    mount(None::<&str>, target, None::<&str>, flags, None::<&str>).during("make our program read-only")
+/// Programs of this machine, at the places where the platform's images have theirs. Shown, not copied: an agent's may
+/// be large.
+fn show_programs(sources: &Sources) -> Result<(), Error> {
+    for (target, program) in &sources.programs {
+        let target = Path::new(target);
+        make_mount_point(program, target)?;
+        bind_file(program, target).during("show a program")?;
+        let flags =
+            MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+        mount(None::<&str>, target, None::<&str>, flags, None::<&str>).during("make a program read-only")?;
+    }
+    Ok(())
 }
 
 fn show_termination_log(sources: &Sources, path: &str) -> Result<(), Error> {

@@ -157,7 +157,7 @@ struct Sources {
     pod: OwnedFd,
     volumes: Vec<(String, OwnedFd)>,
     images: Vec<(String, Vec<OwnedFd>)>,
-    program: Option<OwnedFd>,
+    programs: Vec<OwnedFd>,
 }
 
 fn open_sources(directory: &Path, spec: &SandboxSpec) -> Result<Sources, Error> {
@@ -174,7 +174,7 @@ fn open_sources(directory: &Path, spec: &SandboxSpec) -> Result<Sources, Error> 
         pod: open(directory)?,
         volumes: Vec::new(),
         images: Vec::new(),
-        program: spec.program.as_deref().map(open).transpose()?,
+        programs: spec.programs.values().map(|path| open(path)).collect::<Result<_, _>>()?,
     };
     for (name, path) in &spec.volumes {
         sources.volumes.push((name.clone(), open(path)?));
@@ -209,8 +209,8 @@ fn stage(spec: &SandboxSpec, sources: &Sources) -> Result<(), Error> {
             show(layer, format!("{STAGE}/images/{id}/{number}"))?;
         }
     }
-    if let Some(program) = &sources.program {
-        let target = format!("{STAGE}/program");
+    for (number, program) in sources.programs.iter().enumerate() {
+        let target = format!("{STAGE}/program-{number}");
         File::create(&target).during("make the program's mount point")?;
         bind_descriptor(program, &target)?;
     }

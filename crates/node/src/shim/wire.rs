@@ -32,8 +32,8 @@ pub struct SandboxSpec {
     pub images: BTreeMap<String, Vec<PathBuf>>,
     /// The Pod's place in the Pod network; none means loopback only.
     pub network: Option<Network>,
-    /// Our own program, which init containers of the platform's images call.
-    pub program: Option<PathBuf>,
+    /// Programs of this machine that containers of the host image have, by where: our own and the agent's.
+    pub programs: BTreeMap<String, PathBuf>,
 }
 
 /// How users inside map to users outside.

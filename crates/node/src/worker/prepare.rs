@@ -74,7 +74,7 @@ impl Worker {
             memory_volumes: layout.memory,
             images: self.image_layers(),
             network,
-            program: self.node.program.clone(),
+            programs: self.node.programs.clone(),
         };
         let sandbox = self
             .node

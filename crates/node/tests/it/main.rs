@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 mod attack;
+mod images;
 mod leak;
 mod life;
 mod network;

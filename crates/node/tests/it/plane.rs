@@ -54,9 +54,9 @@ impl World {
             name: NODE.into(),
             data: self.data.path().to_owned(),
             driver: self.driver.clone(),
-            images: Images::default(),
+            images: Images::new(Vec::new(), self.data.path()),
             max_pods: 200,
-            program: None,
+            programs: std::collections::BTreeMap::from([("/opt/orrery/bin/opencode".into(), "/bin/true".into())]),
             network: self.network.clone(),
         };
         self.handle = Some(node::start(config).await.unwrap());
@@ -95,13 +95,11 @@ impl World {
     pub async fn until(&self, name: &str, fits: impl Fn(&Pod) -> bool + Send + Sync) -> Pod {
         let fits = |pod: Option<&Pod>| pod.is_some_and(&fits);
         let waiting = await_condition(self.api::<Pod>(), name, fits);
-        match tokio::time::timeout(std::time::Duration::from_secs(60), waiting).await {
-            Ok(found) => found.unwrap().unwrap(),
-            Err(_) => {
-                let now = self.api::<Pod>().get(name).await;
-                panic!("gave up waiting: {}", serde_json::to_string_pretty(&now.unwrap().status).unwrap())
-            }
+        if let Ok(found) = tokio::time::timeout(std::time::Duration::from_mins(1), waiting).await {
+            return found.unwrap().unwrap();
         }
+        let now = self.api::<Pod>().get(name).await;
+        panic!("gave up waiting: {}", serde_json::to_string_pretty(&now.unwrap().status).unwrap())
     }
 
     pub async fn over(&self, name: &str) -> Pod {
@@ -118,7 +116,7 @@ impl World {
         let uid = self.api::<Pod>().get(name).await.unwrap().uid().unwrap();
         self.api::<Pod>().delete(name, &DeleteParams::default()).await.unwrap();
         let gone = await_condition(self.api::<Pod>(), name, kube::runtime::conditions::is_deleted(&uid));
-        tokio::time::timeout(std::time::Duration::from_secs(60), gone).await.unwrap().unwrap();
+        tokio::time::timeout(std::time::Duration::from_mins(1), gone).await.unwrap().unwrap();
     }
 }
 

@@ -83,7 +83,7 @@ pub fn spec(identity: Identity, volumes: BTreeMap<String, PathBuf>) -> SandboxSp
         memory_volumes: BTreeMap::new(),
         images: BTreeMap::new(),
         network: None,
-        program: None,
+        programs: BTreeMap::new(),
     }
 }
 

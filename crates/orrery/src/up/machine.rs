@@ -1,7 +1,8 @@
 //! This machine as the plane's node.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -21,6 +22,9 @@ pub struct Options {
     /// Most Pods at a time.
     #[arg(long, default_value_t = 200, value_name = "COUNT")]
     max_pods: u32,
+    /// OpenCode's program, which Pods of the platform's images see; found by itself where it is usually installed.
+    #[arg(long, env = "ORRERY_OPENCODE", value_name = "FILE")]
+    opencode: Option<PathBuf>,
     /// Name of the Node object; by default this machine's host name.
     #[arg(long, value_name = "NAME")]
     node_name: Option<String>,
@@ -29,7 +33,7 @@ pub struct Options {
 /// What runs Pods, before there is an API to take them from.
 pub struct Machine {
     options: Options,
-    data: std::path::PathBuf,
+    data: PathBuf,
     driver: Arc<dyn Driver>,
     services: (Ipv4Addr, u8),
 }
@@ -47,6 +51,20 @@ impl Machine {
         Arc::new(node::Access::new(&self.data, self.driver.clone()))
     }
 
+    /// Programs that the platform's images have: ours, and the agent's where this machine has it.
+    fn programs(&self) -> anyhow::Result<BTreeMap<String, PathBuf>> {
+        let own = std::env::current_exe().context("where is this program?")?;
+        let mut programs = BTreeMap::from([("/kubeopencode".to_owned(), own)]);
+        let asked = self.options.opencode.clone();
+        if let Some(path) = &asked {
+            anyhow::ensure!(path.is_file(), "--opencode {}: there is no such file", path.display());
+        }
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let usual = home.map(|home| home.join(".opencode/bin/opencode")).filter(|path| path.is_file());
+        programs.extend(asked.or(usual).map(|path| ("/opt/orrery/bin/opencode".to_owned(), path)));
+        Ok(programs)
+    }
+
     /// Runs Pods until `stop`. They go on after that, under their shims.
     pub async fn run(self, client: kube::Client, api: SocketAddr, stop: CancellationToken) -> anyhow::Result<()> {
         let identity = self.driver.identity(&[]).context("this machine cannot isolate Pods")?;
@@ -58,9 +76,9 @@ impl Machine {
             name: self.options.node_name.clone().unwrap_or_else(host_name),
             data: self.data.clone(),
             driver: self.driver.clone(),
-            images: Images::new(self.options.image_map.clone()),
+            images: Images::new(self.options.image_map.clone(), &self.data),
             max_pods: self.options.max_pods,
-            program: Some(std::env::current_exe().context("where is this program?")?),
+            programs: self.programs()?,
             network: Some(network),
         };
         let node = node::start(config).await?;
