@@ -363,6 +363,10 @@ fn unpack(reader: impl Read, root: &Path, identity: &Identity) -> io::Result<u64
         if !kind.is_dir() && fs::symlink_metadata(&target).is_ok_and(|found| found.is_dir()) {
             fs::remove_dir_all(&target)?;
         }
+        // Directories that the archive does not name are made on the way, and must belong to the image too.
+        for above in path.ancestors().skip(1).filter(|above| !root.join(above).exists()) {
+            owners.insert(root.join(above), (0, 0));
+        }
         size += entry.size();
         let owner = (entry.header().uid()?, entry.header().gid()?);
         if !entry.unpack_in(&root)? {

@@ -29,6 +29,7 @@ fn add(archive: &mut tar::Builder<Vec<u8>>, path: &str, mode: u32, bytes: &[u8])
     header.set_size(bytes.len() as u64);
     header.set_mode(mode);
     header.set_uid(7);
+    header.set_gid(7);
     archive.append_data(&mut header, path, bytes).unwrap();
 }
 
@@ -50,7 +51,7 @@ fn write_layout(directory: &Path) -> PathBuf {
     });
     let config = json!({ "config": {
         "Entrypoint": ["/bin/busybox", "sh", "-c"],
-        "Cmd": ["echo $FROM_IMAGE; cd /; cat etc/kept; busybox ls etc/gone old; busybox stat -c %u etc/kept; [ -e /usr/bin/git ] && echo host; exit 0"],
+        "Cmd": ["echo $FROM_IMAGE; cd /; busybox cat etc/kept; busybox ls etc/gone old; busybox stat -c %u etc/kept; [ -e /usr/bin/git ] && echo host; exit 0"],
         "Env": ["PATH=/bin", "FROM_IMAGE=yes"],
     } });
     let layers = [blob(&layout, &below), blob(&layout, &above)];
