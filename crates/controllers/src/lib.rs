@@ -13,7 +13,7 @@ use std::sync::Arc;
 use engine::{Engine, SharedClock};
 use tokio_util::sync::CancellationToken;
 
-use kubeopencode::session::{HttpSessions, Sessions};
+use kubeopencode::session::Sessions;
 
 /// What the operator of the platform decides.
 #[derive(Clone, Debug, Default)]
@@ -31,11 +31,10 @@ pub async fn start(
     client: kube::Client,
     clock: SharedClock,
     options: &Options,
+    sessions: Arc<dyn Sessions>,
     stop: CancellationToken,
-) -> Result<(), reqwest::Error> {
-    let sessions = Arc::new(HttpSessions::new()?);
+) {
     install(Engine::new(client, clock, options.engine.clone()), options, sessions).run(None, stop).await;
-    Ok(())
 }
 
 /// Adds every controller of the product to an engine.

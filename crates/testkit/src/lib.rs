@@ -9,6 +9,7 @@
 //! ```
 
 pub mod controller_manager;
+pub mod faults;
 mod http;
 pub mod https;
 pub mod kubernetes;

@@ -134,6 +134,48 @@ impl Contexts {
         self.files.push(File { path: path.to_owned(), key, content, mode });
     }
 
+    /// Where [`Contexts::for_prompt`] puts everything.
+    pub fn prompt_file(workspace: &str) -> String {
+        format!("{workspace}/.kubeopencode/prompt.md")
+    }
+
+    /// The same for an agent that serves in another Pod and sees no file of this one: all text goes into one file that
+    /// is sent with the request. What is no text is refused, because it would silently be missing.
+    pub fn for_prompt(mut self, workspace: &str) -> Result<Self, Problem> {
+        let others = [
+            ("Git", self.repositories.first().map(|repository| &repository.path)),
+            ("URL", self.downloads.first().map(|download| &download.path)),
+            ("ConfigMap directory", self.directories.first().map(|directory| &directory.path)),
+        ];
+        if let Some((kind, path)) = others.into_iter().find_map(|(kind, path)| Some((kind, path?))) {
+            return Err(Problem::Invalid(format!(
+                "spec.contexts: the {kind} context for {path} cannot be brought to a running Agent by a Task: declare it \
+                 in the Agent's contexts, or use templateRef"
+            )));
+        }
+        let (task, context) = (format!("{workspace}/task.md"), format!("{workspace}/.kubeopencode/context.md"));
+        let (own, given): (Vec<File>, Vec<File>) = self.files.into_iter().partition(|file| file.path == task);
+        self.files = own;
+        self.instructions = false;
+        let mut text = String::new();
+        for file in given {
+            if file.path == context {
+                text.push_str(&file.content);
+            } else {
+                let _ = writeln!(
+                    text,
+                    "<file path=\"{}\">\n{}\n</file>",
+                    escape(&file.path),
+                    escape(file.content.trim_end())
+                );
+            }
+        }
+        if !text.is_empty() {
+            self.add_file(&Self::prompt_file(workspace), format!("\n\n{text}"), None);
+        }
+        Ok(self)
+    }
+
     /// What the `ConfigMap` that carries the files holds.
     pub fn data(&self) -> BTreeMap<String, String> {
         self.files.iter().map(|file| (file.key.clone(), file.content.clone())).collect()

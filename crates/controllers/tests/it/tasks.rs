@@ -319,6 +319,37 @@ fn a_task_waits_until_its_agent_is_ready_and_the_queue_lets_it_in() {
     );
 }
 
+const ADMITTED: &str = r"
+metadata: { name: a, namespace: ns, uid: a-uid }
+spec: { serviceAccountName: sa, contexts: [{ type: Text, text: of the agent }] }
+status: { ready: true }
+";
+
+#[test]
+fn what_a_task_brings_is_in_its_prompt_because_the_agent_is_elsewhere() {
+    let contexts = "\n  contexts: [{ type: Text, name: rules, text: be brief }, { type: Text, mountPath: guide.md, text: how to }]";
+    let decision = decided(present(&format!("{}{contexts}", agent_task()), agent(ADMITTED)), "2026-01-01T00:00:01Z");
+    let data = object(&decision, "ConfigMap")["data"].clone();
+    let prompt = data["workspace-.kubeopencode-prompt.md"].as_str().unwrap().to_owned();
+    assert!(
+        prompt.contains("be brief") && prompt.contains("<file path=\"/workspace/guide.md\">\nhow to\n</file>"),
+        "{prompt}"
+    );
+    assert!(!prompt.contains("of the agent"), "the server has its own contexts already");
+    let agent = container(&object(&decision, "Pod")["spec"], "agent");
+    let command = agent["command"][2].as_str().unwrap().to_owned();
+    assert!(command.contains("cat '/workspace/task.md' '/workspace/.kubeopencode/prompt.md'"), "{command}");
+    assert!(!env(&agent).iter().any(|(name, _)| name == "OPENCODE_CONFIG_CONTENT"));
+}
+
+#[test]
+fn what_cannot_be_brought_to_a_running_agent_is_refused_and_not_lost() {
+    let contexts = "\n  contexts: [{ type: Git, mountPath: repo, git: { repository: 'https://example.org/r' } }]";
+    let decision = decided(present(&format!("{}{contexts}", agent_task()), agent(ADMITTED)), "2026-01-01T00:00:01Z");
+    assert_eq!(status(&decision)["phase"], "Failed");
+    assert_eq!(condition(&status(&decision), "Ready").1, "ContextError");
+}
+
 #[test]
 fn a_session_that_ended_in_an_error_fails_the_task() {
     let failed =

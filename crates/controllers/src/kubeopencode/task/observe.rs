@@ -11,9 +11,9 @@ use kube::ResourceExt;
 use kube::core::{Expression, Selector};
 
 use super::{Policy, decide, outcome};
-use crate::kubeopencode::host::{Host, ObservedAgent, agent_url, cluster_config};
+use crate::kubeopencode::host::{Host, ObservedAgent, cluster_config};
 use crate::kubeopencode::owner::belongs_to;
-use crate::kubeopencode::session::{Report, Sessions};
+use crate::kubeopencode::session::{Report, Server, Sessions};
 use crate::logs::Archive;
 use crate::pod::config_maps_needed;
 
@@ -153,13 +153,23 @@ impl TaskController {
             logs.keep(view.client(), task, pod).await;
         }
         let Host::Agent(observed) = host else { return None };
-        let url = agent_url(&observed.agent, &self.policy.system.cluster_domain);
+        let server = server(&observed.agent, view).await?;
         let title = super::recipe::title(task);
         if stopping && !task.status.as_ref().and_then(|s| s.phase).is_some_and(api::kubeopencode::TaskPhase::is_final) {
-            self.sessions.abort(&url, &title).await;
+            self.sessions.abort(&server, &title).await;
         }
-        self.sessions.find(&url, &title).await
+        self.sessions.find(&server, &title).await
     }
+}
+
+/// The Pod that serves for an Agent now, if one does.
+async fn server(agent: &Agent, view: &View) -> Option<Server> {
+    let namespace = agent.namespace().unwrap_or_default();
+    let label = format!("{}={}", names::AGENT_LABEL, agent.name_any());
+    let pods = view.live_list::<Pod>(&namespace, &label).await.ok()?;
+    let runs = |pod: &&Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
+    let pod = pods.iter().find(runs)?.name_any();
+    Some(Server { namespace, pod, port: u16::try_from(agent.spec.port).ok()? })
 }
 
 /// Whether the Pod waits for us to record its end.

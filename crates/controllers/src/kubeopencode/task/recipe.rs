@@ -55,7 +55,7 @@ pub(super) fn objects(present: &Present, policy: &Policy) -> Result<(ConfigMap, 
         config_map: &config_map_name,
         labels: labels(task),
         annotations: BTreeMap::new(),
-        main: main(present, &settings, &system.cluster_domain)?,
+        main: main(present, &settings, &contexts, &system.cluster_domain)?,
     };
     let template = recipe.template();
     let mut metadata = owned(task, names::task_pod(&task.name_any()), BTreeMap::new());
@@ -83,9 +83,17 @@ fn labels(task: &Task) -> BTreeMap<String, String> {
     labels
 }
 
+/// Whether the agent that does the work is a server in another Pod.
+fn attaches(present: &Present, settings: &Settings) -> bool {
+    matches!(present.host, Host::Agent(_)) && settings.command.is_none()
+}
+
 fn contexts(present: &Present, settings: &Settings) -> Result<Contexts, Unready> {
     let task = &*present.task;
+    let attaches = attaches(present, settings);
     let (source, of_host) = present.host.contexts();
+    // A server has its own contexts already.
+    let of_host = if attaches { Vec::new() } else { of_host };
     let layers = [
         Layer { source: &source, items: &of_host },
         Layer { source: "spec.contexts", items: task.spec.contexts.as_deref().unwrap_or_default() },
@@ -93,10 +101,10 @@ fn contexts(present: &Present, settings: &Settings) -> Result<Contexts, Unready>
     let namespace = task.namespace().unwrap_or_default();
     let description = task.spec.description.as_deref().filter(|text| !text.is_empty());
     let contexts = Contexts::resolve(&settings.workspace, &namespace, &layers, description, &present.config_maps)?;
-    Ok(contexts.with_config(settings))
+    if attaches { Ok(contexts.for_prompt(&settings.workspace)?) } else { Ok(contexts.with_config(settings)) }
 }
 
-fn main(present: &Present, settings: &Settings, cluster_domain: &str) -> Result<Main, Unready> {
+fn main(present: &Present, settings: &Settings, contexts: &Contexts, cluster_domain: &str) -> Result<Main, Unready> {
     let task = &*present.task;
     let variable = |name: &str, value: String| EnvVar { name: name.into(), value: Some(value), value_from: None };
     let env =
@@ -110,7 +118,8 @@ fn main(present: &Present, settings: &Settings, cluster_domain: &str) -> Result<
         let problem = "is required: it is what the agent is asked to do (unless the host has a command of its own)";
         return Err(Problem::Invalid(format!("spec.description: {problem}")).into());
     }
-    let prompt = format!("\"$(cat {})\"", quoted(&format!("{}/task.md", settings.workspace)));
+    let files: Vec<String> = prompt_files(contexts, &settings.workspace).map(|file| quoted(&file)).collect();
+    let prompt = format!("\"$(cat {})\"", files.join(" "));
     let title = quoted(&title(task));
     let (image, script) = if let Host::Agent(observed) = &present.host {
         let url = quoted(&agent_url(&observed.agent, cluster_domain));
@@ -121,6 +130,14 @@ fn main(present: &Present, settings: &Settings, cluster_domain: &str) -> Result<
         (settings.images.executor.clone(), script)
     };
     Ok(Main { image, command: vec!["sh".into(), "-c".into(), script], ..base })
+}
+
+/// The files that make the prompt, in their order: the request, and after it what a server could not read otherwise.
+fn prompt_files(contexts: &Contexts, workspace: &str) -> impl Iterator<Item = String> {
+    let task = format!("{workspace}/task.md");
+    let more = Contexts::prompt_file(workspace);
+    let has_more = contexts.files.iter().any(|file| file.path == more);
+    std::iter::once(task).chain(has_more.then_some(more))
 }
 
 /// The agent starts itself again by name now and then.
