@@ -3,6 +3,7 @@
 //! Everything runs in this process. The parts reach the API in-process, by their own identities; `kubectl` and
 //! Pods reach it over TLS.
 
+mod controllers;
 mod kubeconfig;
 mod machine;
 mod parts;
@@ -69,7 +70,8 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let access = Access::new(store.clone(), Tokens::new(&pki.tokens)?);
     let config = Config::new(store.clone(), access);
     let machine = Machine::new(options.machine.clone(), &folder, config.service_range);
-    let api = ApiServer::new(Config { port: address.port(), pods: Some(machine.access()), ..config });
+    let pods = machine.access();
+    let api = ApiServer::new(Config { port: address.port(), pods: Some(pods.clone()), ..config });
     api.start().await?;
     crate::crds::install(client(&api, "installer")).await?;
 
@@ -84,7 +86,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     parts.add("certificate renewal", |stop| renew.run(stop));
     parts.add("api", |stop| serve(listener, api.clone(), stop));
     parts.add("workloads", |stop| workloads(client(&api, "workloads"), pki.authority.clone(), stop));
-    parts.add("controllers", |stop| controllers(client(&api, "controllers"), folder.join("logs"), stop));
+    parts.add("controllers", |stop| controllers::run(client(&api, "controllers"), pods, folder.join("logs"), stop));
     parts.add("node", |stop| machine.run(client(&api, "node"), address, stop));
     parts.add("server", |stop| server.run(stop));
     parts.add("store", |stop| watch_store(store.clone(), stop));
@@ -115,14 +117,6 @@ async fn workloads(client: kube::Client, root_certificate: String, stop: Cancell
     let options = workloads::Options { root_certificate, ..workloads::Options::default() };
     workloads::start(client, std::sync::Arc::new(engine::RealClock), options, stop).await;
     Ok(())
-}
-
-async fn controllers(client: kube::Client, logs: PathBuf, stop: CancellationToken) -> anyhow::Result<()> {
-    let mut options =
-        controllers::Options { logs: Some(controllers::logs::Archive { directory: logs }), ..Default::default() };
-    // The agent's binary is on this machine already; a copy for each Pod would cost a second and 185 MB.
-    options.policy.system.tools = controllers::pod::Tools::Linked;
-    Ok(controllers::start(client, engine::RealClock::shared(), &options, stop).await?)
 }
 
 /// A plane that cannot write is no plane: it ends loudly instead of answering every write with an error.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::needless_pass_by_value, missing_docs, reason = "tests")]
 
 mod agents;
+mod manifests;
 mod scenarios;
 mod support;
 mod tasks;

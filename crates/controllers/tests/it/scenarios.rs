@@ -1,5 +1,6 @@
 //! Scenarios, each run without faults and then with a fault at every write.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::kubeopencode::{CronTask, Task};
@@ -10,7 +11,7 @@ use kube::ResourceExt;
 use kube::api::DeleteParams;
 use testkit::faults::{Fault, KINDS};
 
-use crate::world::{World, all_over, exceeds, one_at_a_time, starts, summary};
+use crate::world::{World, all_over, exceeds, one_at_a_time, plane, starts, summary};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -36,14 +37,16 @@ type Scenario = fn(&mut World) -> BoxFuture<'_, Vec<String>>;
 
 /// Runs a scenario without faults, then once for each write and each kind of fault; every end must be the same.
 async fn prove(scenario: Scenario) {
-    let mut world = World::new(None).await;
+    let plane = plane().await;
+    let mut world = World::on(Arc::clone(&plane), "without-faults", None).await;
     let expected = scenario(&mut world).await;
     let writes = world.faults.writes();
     assert!(writes > 0, "a scenario without writes proves nothing");
     for at in 1..=writes {
         for kind in KINDS {
             let fault = Fault { at, kind };
-            let mut world = World::new(Some(fault)).await;
+            let namespace = format!("run-{at}-{kind:?}").to_lowercase();
+            let mut world = World::on(Arc::clone(&plane), &namespace, Some(fault)).await;
             let end = scenario(&mut world).await;
             assert_eq!(end, expected, "with {fault:?}");
         }
@@ -295,7 +298,7 @@ async fn a_deleted_task_takes_its_instant_with_it() {
 
 #[tokio::test]
 async fn a_long_outage_costs_one_run_and_wedges_nothing() {
-    let mut world = World::new(None).await;
+    let mut world = World::new().await;
     world.create(&template("")).await;
     world.create(&cron("Forbid", "").replace("0 * * * *", "* * * * *")).await;
     world.pass(Duration::from_secs(1)).await;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use api::kubeopencode::{Task, TaskPhase};
 use engine::{Clock as _, Engine, VirtualClock};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use orrery_controllers::Options;
 use orrery_controllers::kubeopencode::session::NoSessions;
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use testkit::Plane;
 use testkit::faults::{Fault, Faults};
 
-pub const NAMESPACE: &str = "default";
-
 pub struct World {
-    pub plane: Plane,
+    pub plane: Arc<Plane>,
+    /// Runs share a plane, because installing the definitions takes longest; each has a namespace of its own.
+    namespace: String,
     pub clock: VirtualClock,
     pub faults: Faults,
     engine: Engine,
@@ -28,19 +28,22 @@ pub struct World {
 }
 
 impl World {
-    pub async fn new(fault: Option<Fault>) -> Self {
-        let plane = Plane::start().await;
-        let definitions: Api<
-            k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-        > = Api::all(plane.client());
-        for definition in api::crds() {
-            definitions.create(&PostParams::default(), &definition).await.unwrap();
+    pub async fn new() -> Self {
+        Self::on(plane().await, "default", None).await
+    }
+
+    pub async fn on(plane: Arc<Plane>, namespace: &str, fault: Option<Fault>) -> Self {
+        if namespace != "default" {
+            let namespaces: Api<Namespace> = Api::all(plane.client());
+            let metadata = ObjectMeta { name: Some(namespace.into()), ..ObjectMeta::default() };
+            let created = Namespace { metadata, ..Namespace::default() };
+            namespaces.create(&PostParams::default(), &created).await.unwrap();
         }
         let now = Timestamp::now();
         let clock = VirtualClock::at(Timestamp::from_second(now.as_second()).unwrap());
         let faults = Faults::new(fault);
-        let engine = process(&faults, &plane, &clock);
-        Self { plane, clock, faults, engine, invariants: vec![one_pod_a_task] }
+        let engine = process(&faults, &plane, &clock, namespace);
+        Self { plane, namespace: namespace.into(), clock, faults, engine, invariants: vec![one_pod_a_task] }
     }
 
     /// Applies a manifest as a user would.
@@ -51,7 +54,7 @@ impl World {
         let api: Api<DynamicObject> = if kind == "KubeOpenCodeConfig" {
             Api::all_with(self.plane.client(), &resource)
         } else {
-            Api::namespaced_with(self.plane.client(), NAMESPACE, &resource)
+            Api::namespaced_with(self.plane.client(), &self.namespace, &resource)
         };
         api.create(&PostParams::default(), &serde_json::from_value(value).unwrap()).await.unwrap();
     }
@@ -60,7 +63,7 @@ impl World {
     where
         K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
     {
-        Api::namespaced(self.plane.client(), NAMESPACE)
+        Api::namespaced(self.plane.client(), &self.namespace)
     }
 
     pub async fn tasks(&self) -> Vec<Task> {
@@ -99,7 +102,7 @@ impl World {
         for _ in 0..1000 {
             if self.faults.is_dead() {
                 self.faults.restart();
-                self.engine = process(&self.faults, &self.plane, &self.clock);
+                self.engine = process(&self.faults, &self.plane, &self.clock, &self.namespace);
             }
             self.engine.refresh().await.unwrap_or_default();
             let Some((controller, key, outcome)) = self.engine.step().await else { return steps };
@@ -190,8 +193,20 @@ fn end_of(pod: &Pod) -> Option<&'static str> {
     }
 }
 
-fn process(faults: &Faults, plane: &Plane, clock: &VirtualClock) -> Engine {
-    let engine = Engine::new(faults.client(plane), Arc::new(clock.clone()), engine::Options::default());
+/// A plane with the definitions installed.
+pub async fn plane() -> Arc<Plane> {
+    let plane = Plane::start().await;
+    let definitions: Api<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> =
+        Api::all(plane.client());
+    for definition in api::crds() {
+        definitions.create(&PostParams::default(), &definition).await.unwrap();
+    }
+    Arc::new(plane)
+}
+
+fn process(faults: &Faults, plane: &Plane, clock: &VirtualClock, namespace: &str) -> Engine {
+    let options = engine::Options { namespaces: vec![namespace.into()], ..engine::Options::default() };
+    let engine = Engine::new(faults.client(plane), Arc::new(clock.clone()), options);
     orrery_controllers::install(engine, &Options::default(), Arc::new(NoSessions))
 }
 
