@@ -43,7 +43,7 @@ impl Target {
     }
 
     fn conflict(&self, why: impl std::fmt::Display) -> Error {
-        Error::new(StatusCode::CONFLICT, "Conflict", format!("{} {} {why}", self.kind.kind, self.name))
+        Error::new(StatusCode::CONFLICT, "Conflict", format!("{} {} {why}", self.kind.name, self.name))
     }
 }
 

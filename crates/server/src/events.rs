@@ -13,7 +13,7 @@ use crate::kinds::Kind;
 /// `GET …/{name}/events`, newest first.
 pub async fn list(kind: &'static Kind, caller: &Caller, namespace: &str, name: &str) -> Result<Json<Value>> {
     let object = kind.api(&caller.client, Some(namespace)).get(name).await?;
-    let mut events = about(caller, namespace, kind.kind, name).await?;
+    let mut events = about(caller, namespace, kind.name, name).await?;
     if let Some(pod) = object.data["status"]["podName"].as_str() {
         events.extend(about(caller, namespace, "Pod", pod).await?);
     }

@@ -16,8 +16,8 @@ pub struct Kind {
     pub plural: &'static str,
     /// The key that holds the items of a list.
     pub list_key: &'static str,
-    /// The kind.
-    pub kind: &'static str,
+    /// The name of the kind, as in `kind: Task`.
+    pub name: &'static str,
     /// The API group.
     pub group: &'static str,
     /// The API version.
@@ -33,7 +33,7 @@ pub static KINDS: &[Kind] = &[
     Kind {
         plural: "tasks",
         list_key: "tasks",
-        kind: "Task",
+        name: "Task",
         group: GROUP,
         version: VERSION,
         view: view::task,
@@ -42,7 +42,7 @@ pub static KINDS: &[Kind] = &[
     Kind {
         plural: "crontasks",
         list_key: "cronTasks",
-        kind: "CronTask",
+        name: "CronTask",
         group: GROUP,
         version: VERSION,
         view: view::cron_task,
@@ -51,7 +51,7 @@ pub static KINDS: &[Kind] = &[
     Kind {
         plural: "agents",
         list_key: "agents",
-        kind: "Agent",
+        name: "Agent",
         group: GROUP,
         version: VERSION,
         view: view::agent,
@@ -60,7 +60,7 @@ pub static KINDS: &[Kind] = &[
     Kind {
         plural: "agenttemplates",
         list_key: "templates",
-        kind: "AgentTemplate",
+        name: "AgentTemplate",
         group: GROUP,
         version: VERSION,
         view: view::template,
@@ -72,7 +72,7 @@ pub static KINDS: &[Kind] = &[
 pub static CONFIG: Kind = Kind {
     plural: "kubeopencodeconfigs",
     list_key: "configs",
-    kind: "KubeOpenCodeConfig",
+    name: "KubeOpenCodeConfig",
     group: GROUP,
     version: VERSION,
     view: view::whole,
@@ -98,7 +98,7 @@ impl Kind {
             group: self.group.to_owned(),
             version: self.version.to_owned(),
             api_version: self.api_version(),
-            kind: self.kind.to_owned(),
+            kind: self.name.to_owned(),
             plural: self.plural.to_owned(),
         }
     }

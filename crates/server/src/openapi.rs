@@ -11,7 +11,7 @@ pub fn document() -> Value {
         operation(&mut paths, path, method, summary, None);
     }
     for kind in KINDS {
-        let (plural, name) = (kind.plural, kind.kind);
+        let (plural, name) = (kind.plural, kind.name);
         let collection = format!("/api/v1/namespaces/{{namespace}}/{plural}");
         let object = format!("{collection}/{{name}}");
         operation(

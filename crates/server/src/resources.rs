@@ -51,8 +51,7 @@ pub async fn visible(
     namespace: Option<&str>,
     selector: Option<&str>,
 ) -> Result<Vec<DynamicObject>> {
-    let mut parameters = ListParams::default();
-    parameters.label_selector = selector.map(str::to_owned);
+    let parameters = ListParams { label_selector: selector.map(str::to_owned), ..ListParams::default() };
     let all: Result<Vec<DynamicObject>> =
         kind.api(&caller.client, namespace).list(&parameters).await.map(|list| list.items).map_err(Error::from);
     match all {
@@ -278,7 +277,7 @@ fn complete(kind: &Kind, namespace: &str, mut sent: Value) -> Result<DynamicObje
         json!({"metadata": {"name": name}, "spec": sent})
     };
     object["apiVersion"] = kind.api_version().into();
-    object["kind"] = kind.kind.into();
+    object["kind"] = kind.name.into();
     let metadata =
         object["metadata"].as_object_mut().ok_or_else(|| Error::bad_request("metadata: must be an object"))?;
     metadata.insert("namespace".to_owned(), namespace.into());
@@ -292,7 +291,7 @@ fn complete(kind: &Kind, namespace: &str, mut sent: Value) -> Result<DynamicObje
         };
     }
     serde_json::from_value(object)
-        .map_err(|error| Error::bad_request(format!("The body is not a {}: {error}", kind.kind)))
+        .map_err(|error| Error::bad_request(format!("The body is not a {}: {error}", kind.name)))
 }
 
 /// Path of a namespaced object.

@@ -16,8 +16,8 @@ use crate::caller::User;
 use crate::error::Error;
 
 const COOKIE: &str = "orrery_session";
-const LINK_LIVES: Duration = Duration::from_secs(10 * 60);
-const SESSION_LIVES: Duration = Duration::from_secs(12 * 60 * 60);
+const LINK_LIVES: Duration = Duration::from_mins(10);
+const SESSION_LIVES: Duration = Duration::from_hours(12);
 
 type Secret = [u8; 32];
 
