@@ -79,12 +79,27 @@ impl Machine {
             images: Images::new(self.options.image_map.clone(), &self.data),
             max_pods: self.options.max_pods,
             programs: self.programs()?,
-            network: Some(network),
+            network: Some(network.clone()),
         };
         let node = node::start(config).await?;
         stop.cancelled().await;
         node.stop().await;
+        // Nobody is left on it: the next start makes another.
+        if !self.has_pods().await
+            && let Err(error) = network.close().await
+        {
+            tracing::warn!(%error, "the Pod network did not close");
+        }
         Ok(())
+    }
+
+    async fn has_pods(&self) -> bool {
+        for entry in std::fs::read_dir(self.data.join("pods")).into_iter().flatten().flatten() {
+            if self.driver.find(&entry.file_name().to_string_lossy()).await.is_some() {
+                return true;
+            }
+        }
+        false
     }
 }
 
