@@ -55,6 +55,10 @@ impl Groups {
                 bases.insert(controller, base);
             }
         }
+        // Made to see whether we may; made again when a container needs it.
+        for (base, _) in bases.values() {
+            let _ = fs::remove_dir(base);
+        }
         Self { bases }
     }
 
@@ -84,6 +88,10 @@ impl Groups {
         let missing = || std::io::Error::other("there is no such controller");
         let (base, unified) = self.bases.get(&controller).ok_or_else(missing)?;
         let group = base.join(format!("{uid}-{name}"));
+        fs::create_dir_all(base)?;
+        if *unified {
+            fs::write(base.join("cgroup.subtree_control"), format!("+{}", controller.name()))?;
+        }
         fs::create_dir_all(&group)?;
         let value = limit.unwrap_or(0.0);
         let (file, text) = match (controller, unified) {
