@@ -199,9 +199,8 @@ impl<K: Cached> AnyCache for Cache<K> {
     }
 }
 
-fn is_namespaced<K: Resource<DynamicType = ()>>() -> bool {
-    // The scope is not part of the dynamic interface of `Resource`; the path it builds shows it.
-    K::url_path(&(), Some("n")).contains("/namespaces/n/")
+fn is_namespaced<K: Cached>() -> bool {
+    TypeId::of::<K::Scope>() != TypeId::of::<kube::core::ClusterResourceScope>()
 }
 
 /// The kind, the selection, and their cache.
