@@ -33,7 +33,7 @@ pub fn begin(call: &Call, object: &mut Value) -> Result<(), Status> {
         metadata.remove("generation");
     }
     metadata.insert("name".into(), name.into());
-    machinery::meta::fill_on_create(metadata, &uuid::Uuid::new_v4().to_string(), &object::now());
+    machinery::meta::fill_on_create(metadata, &uuid::Uuid::now_v7().to_string(), &object::now());
     Ok(())
 }
 
