@@ -392,7 +392,8 @@ pub(super) fn refused(observed: &Observed, failure: &Failure, now: Timestamp) ->
     let Observed::Task(present) = observed else { return Decision::none() };
     let task = &*present.task;
     let mut status = task.status.clone().unwrap_or_default();
-    if status.phase.is_some_and(TaskPhase::is_final) {
+    // With a Pod there is nothing to create: what was refused is tried again, and the Task is none the worse for it.
+    if status.phase.is_some_and(TaskPhase::is_final) || present.pod.is_some() {
         return Decision::none();
     }
     let mut conditions = Conditions::new(&status.conditions, task.metadata.generation, now);
