@@ -6,7 +6,7 @@ use rstest::rstest;
 use serde_json::Value;
 
 use crate::support::yaml;
-use crate::world::{World, summary};
+use crate::world::World;
 
 /// The examples of the API's design document.
 const AGENT: &str = r#"
@@ -176,25 +176,4 @@ async fn a_refusal_names_the_field(#[case] manifest: &str, #[case] expected: &st
     let world = World::new().await;
     let refusal = create(&world, manifest).await.expect_err("this must be refused");
     assert!(refusal.contains(expected), "{refusal}");
-}
-
-#[tokio::test]
-async fn the_clusters_configuration_takes_effect_at_once() {
-    let mut world = World::new().await;
-    world
-        .create(
-            &TEMPLATE
-                .replace("kind:", "apiVersion: kubeopencode.io/v1alpha1\nkind:")
-                .replace("  maxConc", "  command: [work]\n  maxConc"),
-        )
-        .await;
-    let task = "apiVersion: kubeopencode.io/v1alpha1\nkind: Task\nmetadata: { name: t }\nspec: { templateRef: { name: team-python-dev }, description: x }";
-    world.create(task).await;
-    world.until(std::time::Duration::from_mins(1), crate::world::all_over).await;
-    assert_eq!(summary(&world.tasks().await).len(), 1);
-    world.create(&CONFIG.replace("kind:", "apiVersion: kubeopencode.io/v1alpha1\nkind:").replace("3600", "60")).await;
-    world.pass(std::time::Duration::from_secs(30)).await;
-    assert_eq!(world.tasks().await.len(), 1, "its time is not up");
-    world.pass(std::time::Duration::from_secs(40)).await;
-    assert_eq!(world.tasks().await.len(), 0);
 }

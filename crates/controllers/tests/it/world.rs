@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::kubeopencode::{Task, TaskPhase};
 use engine::{Clock as _, Engine, VirtualClock};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
@@ -20,11 +20,9 @@ pub struct World {
     pub plane: Arc<Plane>,
     /// Runs share a plane, because installing the definitions takes longest; each has a namespace of its own.
     namespace: String,
-    pub clock: VirtualClock,
+    clock: VirtualClock,
     pub faults: Faults,
     engine: Engine,
-    /// What must hold after every step; says what does not.
-    pub invariants: Vec<fn(&[Task], &[Pod]) -> Option<String>>,
 }
 
 impl World {
@@ -43,7 +41,7 @@ impl World {
         let clock = VirtualClock::at(Timestamp::from_second(now.as_second()).unwrap());
         let faults = Faults::new(fault);
         let engine = process(&faults, &plane, &clock, namespace);
-        Self { plane, namespace: namespace.into(), clock, faults, engine, invariants: vec![one_pod_a_task] }
+        Self { plane, namespace: namespace.into(), clock, faults, engine }
     }
 
     /// Applies a manifest as a user would.
@@ -74,18 +72,7 @@ impl World {
         self.api::<Pod>().list(&ListParams::default()).await.unwrap().items
     }
 
-    pub async fn annotate<K>(&self, name: &str, annotation: &str)
-    where
-        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
-            + Clone
-            + serde::de::DeserializeOwned
-            + std::fmt::Debug,
-    {
-        let patch = Patch::Merge(json!({ "metadata": { "annotations": { annotation: "true" } } }));
-        self.api::<K>().patch(name, &PatchParams::default(), &patch).await.unwrap();
-    }
-
-    pub async fn set_status<K>(&self, name: &str, status: Value)
+    async fn set_status<K>(&self, name: &str, status: Value)
     where
         K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
             + Clone
@@ -152,12 +139,11 @@ impl World {
 
     async fn check(&self, after: &str) {
         let (tasks, pods) = (self.tasks().await, self.pods().await);
-        for broken in self.invariants.iter().filter_map(|invariant| invariant(&tasks, &pods)) {
-            panic!("after {after}: {broken}");
-        }
+        let broken = one_pod_a_task(&tasks, &pods);
+        assert!(broken.is_none(), "after {after}: {}", broken.unwrap_or_default());
     }
 
-    /// One round of the node: new Pods run, running ones do what their Task's description says, deleted ones end.
+    /// One round of the node: new Pods run, running ones do what their image says, deleted ones end.
     async fn node(&self) -> bool {
         let mut changed = false;
         let api = self.api::<Pod>();
@@ -227,13 +213,6 @@ fn one_pod_a_task(tasks: &[Task], pods: &[Pod]) -> Option<String> {
     })
 }
 
-/// Running Tasks of the host that allows one at a time.
-pub fn one_at_a_time(tasks: &[Task], _: &[Pod]) -> Option<String> {
-    let running: Vec<String> =
-        tasks.iter().filter(|task| phase(task) == Some(TaskPhase::Running)).map(Task::name_any).collect();
-    (running.len() > 1).then(|| format!("{running:?} run at the same time"))
-}
-
 /// What is left when all is done, without what differs from run to run.
 pub fn summary(tasks: &[Task]) -> Vec<String> {
     let mut lines: Vec<String> = tasks
@@ -249,17 +228,4 @@ pub fn summary(tasks: &[Task]) -> Vec<String> {
         .collect();
     lines.sort();
     lines
-}
-
-/// The starts of Tasks, earliest first.
-pub fn starts(tasks: &[Task]) -> Vec<Timestamp> {
-    let mut starts: Vec<Timestamp> =
-        tasks.iter().filter_map(|task| task.status.as_ref()?.start_time.as_ref().map(|time| time.0)).collect();
-    starts.sort();
-    starts
-}
-
-/// Whether in some window of this length more than `most` Tasks started.
-pub fn exceeds(starts: &[Timestamp], most: usize, window: SignedDuration) -> bool {
-    starts.windows(most + 1).any(|few| few[most].duration_since(few[0]) < window)
 }
