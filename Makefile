@@ -47,7 +47,7 @@ bench: ## Measure, side by side with kube-apiserver where it is there; writes do
 
 lint: ## Format and lint, no warning allowed
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
 
 format: ## Format everything
 	$(CARGO) fmt --all

@@ -63,7 +63,7 @@ spec:
   cleanup: { ttlSecondsAfterFinished: 3600, maxRetainedTasks: 100 }
 ";
 
-const TEMPLATE: &str = r#"
+const TEMPLATE: &str = r"
 kind: AgentTemplate
 metadata: { name: team-python-dev }
 spec:
@@ -74,7 +74,7 @@ spec:
   credentials: [{ name: github-token, secretRef: { name: shared-github-creds, key: token }, env: GITHUB_TOKEN }]
   maxConcurrentTasks: 3
   quota: { maxTaskStarts: 50, windowSeconds: 3600 }
-"#;
+";
 
 const CRON: &str = "
 kind: CronTask

@@ -85,15 +85,13 @@ impl World {
 
     /// Lets the controllers work until nothing is ready; a process that ended is started again.
     pub async fn work(&mut self) -> usize {
-        let mut steps = 0;
-        for _ in 0..1000 {
+        for steps in 0..1000 {
             if self.faults.is_dead() {
                 self.faults.restart();
                 self.engine = process(&self.faults, &self.plane, &self.clock, &self.namespace);
             }
             self.engine.refresh().await.unwrap_or_default();
             let Some((controller, key, outcome)) = self.engine.step().await else { return steps };
-            steps += 1;
             self.check(&format!("{controller} {key}: {outcome:?}")).await;
         }
         panic!("the controllers never come to rest");

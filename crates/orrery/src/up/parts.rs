@@ -47,13 +47,12 @@ impl Parts {
             }
             failed
         };
-        let failed = match tokio::time::timeout(PATIENCE, rest).await {
-            Ok(failed) => failed,
-            Err(_) => {
-                tracing::warn!("some parts did not stop in time; they are cut off");
-                self.running.shutdown().await;
-                None
-            }
+        let failed = if let Ok(failed) = tokio::time::timeout(PATIENCE, rest).await {
+            failed
+        } else {
+            tracing::warn!("some parts did not stop in time; they are cut off");
+            self.running.shutdown().await;
+            None
         };
         match (early, failed) {
             (Some((name, Ok(()))), _) => Err(anyhow!("{name} ended by itself")),

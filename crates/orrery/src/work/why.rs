@@ -92,7 +92,7 @@ fn explain(facts: &Facts) -> String {
     let mut screen = String::new();
     let name = facts.object["metadata"]["name"].as_str().unwrap_or_default();
     let status = &facts.object["status"];
-    let state = status["phase"].as_str().map(str::to_owned).unwrap_or_else(|| ready(status));
+    let state = status["phase"].as_str().map_or_else(|| ready(status), str::to_owned);
     let _ = writeln!(screen, "{} {name}: {state}", facts.kind);
     for condition in status["conditions"].as_array().into_iter().flatten() {
         let text = |field: &str| condition[field].as_str().unwrap_or_default();

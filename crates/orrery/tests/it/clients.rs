@@ -90,7 +90,7 @@ async fn a_controller_reconciles_with_server_side_apply() {
         Ok::<_, Failed>(Action::await_change())
     };
     let controller = Controller::new(maps.clone(), watcher::Config::default().labels("test=yes")).run(
-        move |object, maps| reconcile(object, maps),
+        reconcile,
         |_, _, _| Action::requeue(Duration::from_secs(1)),
         Arc::new(maps.clone()),
     );

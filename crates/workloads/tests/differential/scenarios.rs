@@ -91,12 +91,10 @@ impl Stage {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        match tokio::time::timeout(Duration::from_mins(2), waiting).await {
-            Ok(object) => object,
-            Err(_elapsed) => {
-                panic!("{}: waited in vain for {kind} {name}: {:#}", self.namespace, self.get(kind, name).await)
-            }
-        }
+        let Ok(object) = tokio::time::timeout(Duration::from_mins(2), waiting).await else {
+            panic!("{}: waited in vain for {kind} {name}: {:#}", self.namespace, self.get(kind, name).await)
+        };
+        object
     }
 
     /// What is seen of the Deployment once it says nothing new for a while.

@@ -161,10 +161,10 @@ where
     K: Resource + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
 {
     let condition = await_condition(api.clone(), name, |object: Option<&K>| object.is_some_and(&holds));
-    match tokio::time::timeout(PATIENCE, condition).await {
-        Ok(found) => found.unwrap().expect("the condition needs one"),
-        Err(_elapsed) => panic!("waited in vain for {name}: {:#?}", api.get_opt(name).await),
-    }
+    let Ok(found) = tokio::time::timeout(PATIENCE, condition).await else {
+        panic!("waited in vain for {name}: {:#?}", api.get_opt(name).await)
+    };
+    found.unwrap().expect("the condition needs one")
 }
 
 /// Brings Pods up and takes them down, as a node would; those with the image `broken` never become ready.
