@@ -53,9 +53,8 @@ async fn a_reflector_follows() {
     let plane = Plane::start();
     let maps: Api<ConfigMap> = Api::default_namespaced(client(&plane).await);
     let (reader, writer) = reflector::store();
-    let mut stream = reflector(writer, watcher(maps.clone(), watcher::Config::default().labels("test=yes")))
-        .touched_objects()
-        .boxed();
+    // Every event, also the one that ends the first list: only with it the store shows the list.
+    let mut stream = reflector(writer, watcher(maps.clone(), watcher::Config::default().labels("test=yes"))).boxed();
     let names = || {
         let mut names: Vec<String> = reader.state().iter().map(|map| map.name_any()).collect();
         names.sort();

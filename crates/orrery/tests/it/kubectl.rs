@@ -140,7 +140,8 @@ fn normalise(text: &str) -> String {
         (r"(Resource Version: +)\d+", "${1}N"),
         (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
         (r"(?m)( {2,}|\t)\d+(m?s|m\d*s?)$", "${1}AGE"),
-        (r"(?m)( {2,})\d+s( {2,})", "${1}AGE$2"),
+        // The next column starts where the longest age ends.
+        (r"( {2,})\d+(s|m\d*s?) {2,}", "${1}AGE   "),
     ];
     let mut text = text.trim_end_matches('\n').to_owned();
     if text.is_empty() {
