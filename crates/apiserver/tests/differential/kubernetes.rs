@@ -40,7 +40,7 @@ impl Kubernetes {
 
     /// Ready, and the default namespace is there: it comes a moment later.
     async fn wait_until_ready(&self) {
-        let deadline = Instant::now() + Duration::from_secs(120);
+        let deadline = Instant::now() + Duration::from_mins(2);
         for path in ["/readyz", "/api/v1/namespaces/default"] {
             loop {
                 let request = Request::get(path).body(Vec::new()).unwrap();

@@ -53,7 +53,9 @@ async fn the_embedded_api_answers_as_kubernetes_does() {
             if !unexpected.is_empty() {
                 found += unexpected.len();
                 writeln!(report, "\n{} · {}", scenario.name, step.title()).unwrap();
-                unexpected.iter().for_each(|difference| writeln!(report, "  {difference}").unwrap());
+                for difference in &unexpected {
+                    writeln!(report, "  {difference}").unwrap();
+                }
             }
         }
     }

@@ -37,7 +37,7 @@ impl Normaliser {
         self.value(&mut body);
         let warnings = answer.warnings.iter().map(|warning| self.text(warning)).collect();
         let content_type = answer.content_type.replace(' ', "");
-        Answer { body, warnings, content_type, ..answer }
+        Answer { content_type, warnings, body, ..answer }
     }
 
     fn value(&mut self, value: &mut Value) {
