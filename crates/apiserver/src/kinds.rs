@@ -109,8 +109,6 @@ pub struct Writing {
     pub status_metadata: bool,
     /// `metadata.generation` counts changes of the specification.
     pub generation: bool,
-    /// So do changes of annotations.
-    pub generation_of_annotations: bool,
     /// PUT must carry a resourceVersion.
     pub strict_update: bool,
     /// PUT of an absent object creates it.

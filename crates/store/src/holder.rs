@@ -9,7 +9,17 @@ use crate::OpenError;
 /// The lock. It ends with the process, however the process ends.
 #[derive(Debug)]
 pub(crate) struct Holder {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        // Closing is not enough: a child process that is just being started has a copy of the descriptor until it
+        // becomes another program, and would keep the lock that long.
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(%error, "failed to give the store's lock back");
+        }
+    }
 }
 
 impl Holder {
@@ -29,7 +39,7 @@ impl Holder {
         if let Err(error) = sign(&mut file) {
             tracing::warn!(%error, path = %lock.display(), "failed to write down who holds the store");
         }
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 }
 

@@ -143,7 +143,6 @@ fn apps() -> Vec<Kind> {
             .categories(&["all"])
             .status()
             .generation()
-            .generation_of_annotations()
             .scale(None)
             .print(&columns::DEPLOYMENTS)
             .done(),
@@ -303,11 +302,6 @@ impl Row {
 
     fn generation(mut self) -> Self {
         self.0.writing.generation = true;
-        self
-    }
-
-    fn generation_of_annotations(mut self) -> Self {
-        self.0.writing.generation_of_annotations = true;
         self
     }
 

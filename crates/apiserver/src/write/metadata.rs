@@ -162,9 +162,7 @@ pub fn count_generation(kind: &Kind, old: Option<&Value>, object: &mut Value) {
 
 fn is_specified_alike(kind: &Kind, old: &Value, new: &Value) -> bool {
     if !kind.custom {
-        let annotations = |object: &Value| object["metadata"]["annotations"].clone();
-        let noted = kind.writing.generation_of_annotations && annotations(old) != annotations(new);
-        return old.get("spec") == new.get("spec") && !noted;
+        return old.get("spec") == new.get("spec");
     }
     let counts = |field: &str| {
         let apart = matches!(field, "metadata" | "apiVersion" | "kind") || (kind.writing.status && field == "status");
