@@ -20,8 +20,9 @@ up: ui ## Build and run the embedded plane with its web UI
 
 ui: ui/dist/index.html ## Build the web UI
 
+# Not `npm ci`: it refuses a lock file in which npm left out the binaries of other platforms, as it does.
 ui/node_modules/.package-lock.json: ui/package-lock.json
-	cd ui && npm ci --no-audit --no-fund --silent
+	cd ui && npm install --no-save --no-audit --no-fund --silent
 
 ui/dist/index.html: ui/node_modules/.package-lock.json ui/index.html ui/vite.config.ts ui/tsconfig.json $(shell find ui/src ui/public -type f)
 	cd ui && npm run --silent build

@@ -5,9 +5,10 @@
 //! and the outside world with them. So Pods keep talking to each other while `orrery` restarts.
 
 use std::fs::File;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::Path;
 
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sched::CloneFlags;
 use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, accept4, listen, socket};
 
@@ -17,6 +18,8 @@ use super::{During as _, Error, identity, sandbox, sys};
 
 const BRIDGE: &str = "pods";
 const WAY_OUT: &str = "out";
+/// How often, in milliseconds, an idle holder looks whether its plane is still there at all.
+const LOOK_AGAIN: u16 = 5000;
 
 /// Makes the network and serves it. Returns at once in the process that was started, never in the one that serves.
 pub fn main(directory: &Path, spec: &HolderSpec) -> Result<(), Error> {
@@ -33,7 +36,7 @@ pub fn main(directory: &Path, spec: &HolderSpec) -> Result<(), Error> {
     let _ = nix::unistd::setsid();
     let _ = nix::sys::prctl::set_name(c"orrery-network");
     if sandbox::report_ready(Vec::new()).is_ok() {
-        serve(&listener, &out);
+        serve(directory, &listener, &out);
     }
     sys::exit_now(0);
 }
@@ -53,10 +56,24 @@ fn make_network(spec: &HolderSpec) -> Result<OwnedFd, Error> {
     Ok(out)
 }
 
-fn serve(listener: &OwnedFd, out: &OwnedFd) {
+/// Waits for a caller; false when nobody can come any more, because the plane's directory and our socket in it are gone.
+fn is_called(directory: &Path, listener: &OwnedFd) -> bool {
+    loop {
+        let mut polled = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut polled, LOOK_AGAIN) {
+            Ok(0) if matches!(directory.try_exists(), Ok(false)) => return false,
+            Ok(0) | Err(nix::errno::Errno::EINTR) => {}
+            Ok(_) => return true,
+            Err(_) => return false,
+        }
+    }
+}
+
+fn serve(directory: &Path, listener: &OwnedFd, out: &OwnedFd) {
     let _ = nix::fcntl::fcntl(listener, nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::empty()));
     let mut plugged: u32 = 0;
-    while let Ok(caller) = accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC) {
+    while is_called(directory, listener) {
+        let Ok(caller) = accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC) else { return };
         let caller = sys::own(caller);
         let Ok(Some((request, descriptors))) = receive::<Request>(&caller) else { continue };
         let answered = match request {
