@@ -77,6 +77,10 @@ impl Drop for Plane {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+        // Pods outlive their plane; a test's must not outlive the test.
+        if self.temporary.is_some() {
+            let _ = Command::new(env!("CARGO_BIN_EXE_orrery")).arg("down").arg("--data-dir").arg(&self.folder).output();
+        }
         drop(self.temporary.take());
     }
 }
