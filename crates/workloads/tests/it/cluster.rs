@@ -125,7 +125,10 @@ impl Cluster {
             + 'static,
     {
         let gone = await_condition(self.api::<K>(), name, |object: Option<&K>| object.is_none());
-        tokio::time::timeout(PATIENCE, gone).await.unwrap_or_else(|_| panic!("{name} is still there")).unwrap();
+        let Ok(done) = tokio::time::timeout(PATIENCE, gone).await else {
+            panic!("{name} is still there: {:#?}", self.api::<K>().get_opt(name).await)
+        };
+        done.unwrap();
     }
 
     pub async fn names<K>(&self) -> Vec<String>
