@@ -102,6 +102,7 @@ impl Shell {
             .env("KUBECONFIG", &self.kubeconfig)
             .env("PATH", format!("{}:{}", self.commands.path().display(), std::env::var("PATH").unwrap()))
             .env("HOME", self.folder.path())
+            .env("EXAMPLES", concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"))
             .env_remove("EDITOR")
             .stdin(Stdio::null())
             .output()
