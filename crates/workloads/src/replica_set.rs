@@ -37,13 +37,13 @@ impl Controller for ReplicaSets {
     }
 
     async fn observe(&self, key: &Key, view: &View) -> Result<Option<Observed>, Error> {
-        let Some(set) = view.cached::<ReplicaSet>(key) else { return Ok(None) };
+        let Some(mut set) = view.cached::<ReplicaSet>(key) else { return Ok(None) };
         let pods = Claim::new(&*set, selects(&set), view.list::<Pod>(&key.namespace));
         if pods::missing(&set, &pods.owned) > 0 {
             // About to make some: they may be missing because the ReplicaSet is gone, and the cache does not know yet.
-            let live = view.live::<ReplicaSet>(key).await?;
-            if live.is_none_or(|live| live.uid() != set.uid()) {
-                return Ok(None);
+            match view.live::<ReplicaSet>(key).await? {
+                Some(live) if live.uid() == set.uid() => set = live,
+                _ => return Ok(None),
             }
         }
         Ok(Some(Observed { set, pods }))

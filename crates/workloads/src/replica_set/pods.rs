@@ -47,12 +47,15 @@ pub fn balance(decision: &mut Decision, set: &ReplicaSet, owned: &[Arc<Pod>], no
     }
 }
 
-/// Names that follow from the ReplicaSet alone: two controllers, or one that crashed, make the same Pods.
+/// Names that follow from the ReplicaSet alone: two controllers, or one that crashed, make the same Pods. Its version is
+/// part of them, and every Pod that comes or goes moves it through the status: a name is never used again, so whoever
+/// waits for a Pod to be gone is not fooled by its successor.
 fn free_names<'a>(set: &'a ReplicaSet, taken: &'a HashSet<String>) -> impl Iterator<Item = String> + 'a {
-    let uid = set.uid().unwrap_or_default();
+    let (uid, version) = (set.uid().unwrap_or_default(), set.resource_version().unwrap_or_default());
     let name = set.name_any();
     let named = move |ordinal: usize| {
-        naming::with_suffix(&name, &naming::letters(naming::hash(&[&uid, &ordinal.to_string()]), 5))
+        let hash = naming::hash(&[&uid, &version, &ordinal.to_string()]);
+        naming::with_suffix(&name, &naming::letters(hash, 5))
     };
     (0..).map(named).filter(|name| !taken.contains(name))
 }

@@ -68,6 +68,18 @@ fn a_pod_that_ends_is_replaced_under_another_name() {
 }
 
 #[test]
+fn a_name_is_not_used_again() {
+    let mut set = set(&json!({"replicas": 1}), &json!({"replicas": 1}));
+    let first = created(&decide(&set, vec![]));
+    Arc::make_mut(&mut set).metadata.resource_version = Some("8".into());
+    assert_ne!(
+        created(&decide(&set, vec![])),
+        first,
+        "its Pod was there and is gone: the status has moved the version"
+    );
+}
+
+#[test]
 fn the_least_useful_pods_go_first() {
     let set = set(&json!({"replicas": 1}), &json!({"replicas": 4}));
     let pods = vec![

@@ -100,7 +100,7 @@ async fn a_bad_image_is_reported_and_the_old_pods_keep_serving() {
 }
 
 #[tokio::test]
-async fn pods_that_are_deleted_come_back() {
+async fn pods_that_are_deleted_come_back_and_scaling_to_nothing_ends_them_all() {
     let cluster = Cluster::start().await;
     cluster.create::<Deployment>(deployment("web", "v1", &json!({}))).await;
     cluster.until::<Deployment>("web", is_rolled_out).await;
@@ -108,4 +108,15 @@ async fn pods_that_are_deleted_come_back() {
     cluster.api::<Pod>().delete(&victim, &kube::api::DeleteParams::default()).await.unwrap();
     cluster.gone::<Pod>(&victim).await;
     cluster.until::<Deployment>("web", |web| web.status.as_ref().unwrap().available_replicas == Some(3)).await;
+
+    cluster.merge::<Deployment>("web", json!({"spec": {"replicas": 0}})).await;
+    cluster
+        .until::<Deployment>("web", |web| {
+            let status = web.status.as_ref().unwrap();
+            status.replicas.is_none() && status.observed_generation == web.metadata.generation
+        })
+        .await;
+    for pod in cluster.names::<Pod>().await {
+        cluster.gone::<Pod>(&pod).await;
+    }
 }
