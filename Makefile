@@ -40,6 +40,7 @@ test-kubernetes: ## Judge the embedded API by a real kube-apiserver (needs Go or
 	@scripts/tools build test
 	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery-apiserver --features differential --test differential
 	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery-workloads --features differential --test differential
+	KUBECTL="$$(scripts/kubernetes-binaries)/kubectl" $(CARGO) test --locked --package orrery --test it kubectl
 
 bench: ## Measure, side by side with kube-apiserver where it is there; writes docs/benchmarks.md
 	@scripts/tools build

@@ -30,7 +30,6 @@ impl Up {
     /// Starts the binary on a data directory and waits until it has written its kubeconfig. What it says goes to
     /// `orrery.log` beside its data.
     pub async fn start(binary: &Path, data: &Path) -> Result<Self> {
-        let begin = Instant::now();
         fs::create_dir_all(data)?;
         let kubeconfig = data.join("kubeconfig");
         // One of an earlier start would name another port.
@@ -48,16 +47,9 @@ impl Up {
             .stderr(File::create(&log)?)
             .spawn()
             .with_context(|| format!("failed to start {}", binary.display()))?;
-        loop {
-            if let Ok(text) = fs::read_to_string(&kubeconfig)
-                && let Ok(target) = target(&text)
-            {
-                return Ok(Self { target, child });
-            }
-            ensure!(child.try_wait()?.is_none(), "orrery ended: {}", fs::read_to_string(&log)?);
-            ensure!(begin.elapsed() < PATIENCE, "orrery writes no {}", kubeconfig.display());
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        let target =
+            target_of(&kubeconfig, &mut child).await.with_context(|| fs::read_to_string(&log).unwrap_or_default())?;
+        Ok(Self { target, child })
     }
 
     /// Its process id.
@@ -85,6 +77,21 @@ impl Drop for Up {
         // It may have ended already; there is nobody to tell.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Waits until a starting `orrery up` has written its kubeconfig.
+pub async fn target_of(kubeconfig: &Path, process: &mut Child) -> Result<Target> {
+    let begin = Instant::now();
+    loop {
+        if let Ok(text) = fs::read_to_string(kubeconfig)
+            && let Ok(target) = target(&text)
+        {
+            return Ok(target);
+        }
+        ensure!(process.try_wait()?.is_none(), "orrery ended");
+        ensure!(begin.elapsed() < PATIENCE, "orrery writes no {}", kubeconfig.display());
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A transcript in `kubectl/` is what a person would see in a terminal: `$ ` starts a command, `> ` continues
 //! it, the rest is its output, `[exit N]` tells a failure. The test runs the commands and compares what comes
-//! out. To record again: `ORRERY_TRANSCRIPTS=write cargo test --package orrery --test it kubectl`.
+//! out. To record again: `ORRERY_TRANSCRIPTS=write cargo test --package orrery --test it kubectl`. `KUBECTL` names
+//! another release of it: `make test-kubernetes` runs all of them once more with the newest.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -130,9 +131,9 @@ pub fn find_kubectl() -> PathBuf {
         .expect("kubectl is not on the PATH; `make tools` installs it, or set KUBECTL")
 }
 
-/// Hides times, ages, uids, revisions, ports and tokens.
+/// Hides times, ages, uids, revisions, ports, tokens, and what releases of kubectl word differently.
 fn normalise(text: &str) -> String {
-    const RULES: [(&str, &str); 9] = [
+    const RULES: [(&str, &str); 10] = [
         (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
         (r"eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", "TOKEN"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
@@ -140,6 +141,8 @@ fn normalise(text: &str) -> String {
         (r#"(resourceVersion"?: ?)"\d+""#, "$1\"N\""),
         (r"(Resource Version: +)\d+", "${1}N"),
         (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
+        // Newer releases of kubectl say where from.
+        (r"( deleted) from [a-z-]+ namespace", "$1"),
         (r"(?m)( {2,}|\t)\d+(m?s|m\d*s?)$", "${1}AGE"),
         // The next column starts where the longest age ends.
         (r"( {2,})\d+(s|m\d*s?) {2,}", "${1}AGE   "),

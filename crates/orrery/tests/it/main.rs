@@ -4,6 +4,7 @@
 mod cli;
 mod clients;
 mod damage;
+mod full_disk;
 mod house;
 mod init;
 mod kill;
