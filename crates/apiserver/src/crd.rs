@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use machinery::field::Path;
 use machinery::meta::NameRule;
+use machinery::schema::rules::Rules;
 use machinery::table::Column;
 use serde_json::Value;
 
@@ -62,16 +62,7 @@ fn row(definition: &Value, version: &Value) -> Option<Kind> {
     let names = &spec["names"];
     let (group, plural, kind) = (text(&spec["group"]), text(&names["plural"]), text(&names["kind"]));
     let name = text(&version["name"]);
-    // Definitions are checked before they are stored, so this only fails for one that an older
-    // release accepted; then the version is not served, and the log says why.
-    let machinery::crd::Version { schema, rules } = match machinery::crd::compile(version, &Path::new("spec.versions"))
-    {
-        Ok(compiled) => compiled,
-        Err(causes) => {
-            tracing::error!(definition = object::name(definition), version = name, ?causes, "schema cannot be used");
-            return None;
-        }
-    };
+    let schema = Arc::new(machinery::crd::schema(version));
     let storage_version = list(&spec["versions"]).find(|one| one["storage"] == true).map(|one| text(&one["name"]))?;
     let stored = object::strings(definition["status"].get("storedVersions"));
     let conversion = if stored == [name.clone()] { Conversion::Same } else { Conversion::Relabel };
@@ -94,8 +85,8 @@ fn row(definition: &Value, version: &Value) -> Option<Kind> {
             api_version: format!("{group}/{storage_version}"),
             conversion,
         }),
-        schema: Some(Arc::new(schema)),
-        rules: (!rules.is_empty()).then(|| Arc::new(rules)),
+        rules: Some(Rules::of(schema.clone())),
+        schema: Some(schema),
         name_rule: NameRule::DnsSubdomain,
         printer: Printer::Paths(Column::of_version(version)),
         selectable: list(&version["selectableFields"])

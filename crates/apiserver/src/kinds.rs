@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use machinery::meta::NameRule;
 use machinery::schema::Schema;
-use machinery::schema::rules::Compiled;
+use machinery::schema::rules::Rules;
 use machinery::table::Column;
 use parking_lot::RwLock;
 use serde_json::Value;
@@ -49,8 +49,8 @@ pub struct Kind {
     pub storage: Option<Storage>,
     /// The description of the fields.
     pub schema: Option<Arc<Schema>>,
-    /// Compiled validation rules of a custom resource, when it has any.
-    pub rules: Option<Arc<Compiled>>,
+    /// Validation rules of a custom resource.
+    pub rules: Option<Rules>,
     /// What names must look like.
     pub name_rule: NameRule,
     /// How `kubectl get` prints it.

@@ -83,14 +83,17 @@ impl RequestInfo {
     /// Reads a request line. Refuses paths that do not mean the same to everyone who reads them.
     pub fn parse(method: &Method, uri: &Uri) -> Result<Self, Status> {
         let segments = segments(uri.path())?;
-        let query = Query::parse(uri.query().unwrap_or_default())?;
+        let mut query = Query::parse(uri.query().unwrap_or_default())?;
         let words: Vec<&str> = segments.iter().map(String::as_str).collect();
-        let target = match words.as_slice() {
-            ["api", version, rest @ ..] if !rest.is_empty() => Some(target(method, "", version, rest, &query)?),
-            ["apis", group, version, rest @ ..] if !rest.is_empty() => {
-                Some(target(method, group, version, rest, &query)?)
-            }
-            _ => None,
+        let (group, version, rest) = match words.as_slice() {
+            ["api", version, rest @ ..] => ("", *version, rest),
+            ["apis", group, version, rest @ ..] => (*group, *version, rest),
+            _ => ("", "", [].as_slice()),
+        };
+        let target = match rest {
+            [] => None,
+            ["watch", rest @ ..] if !rest.is_empty() => Some(old_watch(method, group, version, rest, &mut query)?),
+            rest => Some(target(method, group, version, rest, &query)?),
         };
         let path = format!("/{}", segments.join("/"));
         Ok(Self { path, segments, target, query })
@@ -123,6 +126,25 @@ fn target(method: &Method, group: &str, version: &str, rest: &[&str], query: &Qu
     })
 }
 
+/// `/api/v1/watch/…`, as clients asked before `?watch=1`: an object's name is a field selector.
+fn old_watch(method: &Method, group: &str, version: &str, rest: &[&str], query: &mut Query) -> Result<Target, Status> {
+    if method != Method::GET {
+        return Err(Status::method_not_allowed("only GET follows a path below watch"));
+    }
+    query.watch = true;
+    let mut target = target(method, group, version, rest, query)?;
+    if !target.name.is_empty() {
+        let name = format!("metadata.name={}", std::mem::take(&mut target.name));
+        query.field_selector =
+            if query.field_selector.is_empty() { name } else { format!("{},{name}", query.field_selector) };
+        if target.resource == "namespaces" {
+            target.namespace.clear();
+        }
+    }
+    target.verb = Verb::Watch;
+    Ok(target)
+}
+
 fn verb(method: &Method, name: &str, query: &Query) -> Result<Verb, Status> {
     Ok(match (method, name.is_empty()) {
         (&Method::GET | &Method::HEAD, true) if query.watch => Verb::Watch,
@@ -153,8 +175,8 @@ fn segments(path: &str) -> Result<Vec<String>, Status> {
     trimmed
         .split('/')
         .map(|raw| {
-            let decoded =
-                decode(raw).ok_or_else(|| Status::bad_request("the path is not valid percent-encoded UTF-8"))?;
+            let decoded = percent_decode(raw)
+                .ok_or_else(|| Status::bad_request("the path is not valid percent-encoded UTF-8"))?;
             let strange = decoded.is_empty() || decoded == "." || decoded == "..";
             if strange || decoded.chars().any(|c| c == '/' || c == '\\' || c.is_control()) {
                 return Err(Status::bad_request(
@@ -167,7 +189,7 @@ fn segments(path: &str) -> Result<Vec<String>, Status> {
 }
 
 /// Percent-decodes; `None` when the escapes are malformed or the result is not UTF-8.
-fn decode(raw: &str) -> Option<String> {
+pub(crate) fn percent_decode(raw: &str) -> Option<String> {
     if !raw.contains('%') {
         return Some(raw.to_owned());
     }

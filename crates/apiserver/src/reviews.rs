@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::access::Access;
 use crate::attributes::Attributes;
+use crate::object;
 use crate::user::User;
 
 const AUTHORIZATION: &str = "authorization.k8s.io";
@@ -75,7 +76,10 @@ impl Access {
                 self.decide(asked, &spec, asked.user)?
             }
             "SelfSubjectRulesReview" => self.review_rules(asked.user, &review)?,
-            "SelfSubjectReview" => json!({ "userInfo": asked.user }),
+            "SelfSubjectReview" => {
+                review["metadata"]["creationTimestamp"] = object::timestamp(now).into();
+                json!({ "userInfo": asked.user })
+            }
             other => return Err(Status::bad_request(format!("{other} is not a review"))),
         };
         review["status"] = status;
@@ -132,9 +136,15 @@ impl Access {
                 path: "",
             },
             (None, Some(path)) => Attributes::path(user, &path.verb, &path.path),
-            _ => {
+            (Some(_), Some(path)) => {
+                let value = json!({ "path": path.path, "verb": path.verb });
                 let message =
-                    "Invalid value: exactly one of nonResourceAttributes or resourceAttributes must be specified";
+                    format!("Invalid value: {value}: cannot be specified in combination with resourceAttributes");
+                return Err(invalid(asked, "spec.nonResourceAttributes", message));
+            }
+            (None, None) => {
+                let message =
+                    "Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified";
                 return Err(invalid(asked, "spec.resourceAttributes", message.into()));
             }
         };

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use machinery::schema::rules::Rules;
 use machinery::status::Status;
 use serde_json::Value;
 use store::{Action, Change as StoreChange, Entry, Expect, WriteError};
@@ -137,10 +138,13 @@ fn validate(call: &Call, subresource: &str, old: Option<&Value>, object: &Value)
     let mut causes = metadata::validate(kind, object, old);
     causes.extend(kind.hooks.validate(object, old, subresource));
     match &kind.schema {
-        Some(schema) if kind.custom => causes.extend(match old.filter(|_| subresource == "status") {
-            Some(old) => machinery::schema::judge_status(schema, kind.rules.as_deref(), object, old),
-            None => machinery::schema::judge(schema, kind.rules.as_deref(), object, old),
-        }),
+        Some(schema) if kind.custom => match kind.rules.as_ref().map(Rules::get).transpose() {
+            Err(broken) => causes.extend_from_slice(broken),
+            Ok(rules) => causes.extend(match old.filter(|_| subresource == "status") {
+                Some(old) => machinery::schema::judge_status(schema, rules, object, old),
+                None => machinery::schema::judge(schema, rules, object, old),
+            }),
+        },
         Some(schema) => {
             causes.extend(machinery::schema::validate(schema, object));
             if subresource.is_empty() {

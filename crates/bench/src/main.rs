@@ -8,6 +8,7 @@ mod process;
 mod report;
 mod subject;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -37,7 +38,7 @@ struct Arguments {
     orrery: Option<PathBuf>,
     /// A directory with etcd and kube-apiserver to compare with
     #[arg(long, env = "KUBEBUILDER_ASSETS")]
-    kubernetes: Option<PathBuf>,
+    kubernetes: Option<OsString>,
     /// Where the servers keep their data while they are measured: it must be a real disk
     #[arg(long, default_value = "target/bench")]
     data: PathBuf,

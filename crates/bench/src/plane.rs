@@ -43,7 +43,8 @@ const ROWS: &[(&str, Option<Target>)] = &[
 pub fn run(arguments: &Arguments) -> Result<Section> {
     let beside = std::env::current_exe()?.with_file_name("orrery");
     let orrery = Subject::Orrery(arguments.orrery.clone().unwrap_or(beside));
-    let kubernetes = arguments.kubernetes.clone().filter(|path| !path.as_os_str().is_empty()).map(Subject::Kubernetes);
+    let kubernetes =
+        arguments.kubernetes.as_ref().filter(|path| !path.is_empty()).map(|path| Subject::Kubernetes(path.into()));
     let facts = machine::facts(&arguments.data)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());

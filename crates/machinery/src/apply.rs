@@ -164,8 +164,10 @@ fn timeless(entries: &Value) -> Value {
 /// Refuses a configuration that cannot be merged.
 fn check(kind: &Kind<'_>, config: &Value) -> Result<(), Status> {
     let text = |field: &str| config.get(field).and_then(Value::as_str).unwrap_or_default();
+    // The core group is written as an empty one.
+    let with_group = |version: &str| if version.contains('/') { version.to_owned() } else { format!("/{version}") };
     if text("apiVersion") != kind.api_version || text("kind") != kind.kind {
-        let found = format!("{}, Kind={}", text("apiVersion"), text("kind"));
+        let found = format!("{}, Kind={}", with_group(text("apiVersion")), text("kind"));
         return Err(Status::bad_request(format!("invalid object type: {found}")));
     }
     if managed_fields(config).is_some_and(|entries| !entries.is_null()) {
@@ -178,8 +180,7 @@ fn check(kind: &Kind<'_>, config: &Value) -> Result<(), Status> {
         many => format!("errors:\n  {}", many.join("\n  ")),
     };
     let metadata = |field: &str| config["metadata"][field].as_str().unwrap_or_default();
-    let group_version =
-        if kind.api_version.contains('/') { kind.api_version.to_owned() } else { format!("/{}", kind.api_version) };
+    let group_version = with_group(kind.api_version);
     let subject = format!("{}/{}; {group_version}, Kind={}", metadata("namespace"), metadata("name"), kind.kind);
     Err(Status::bad_request(format!("failed to create typed patch object ({subject}): {words}")))
 }

@@ -38,15 +38,6 @@ const ROOT_KEYWORDS: [&str; 22] = [
 /// Most selectable fields of one version.
 const MAX_SELECTABLE: usize = 8;
 
-/// One version, ready to be served.
-#[derive(Debug)]
-pub struct Version {
-    /// The schema of its objects.
-    pub schema: Schema,
-    /// Its CEL rules.
-    pub rules: Compiled,
-}
-
 /// Fills in what follows from the rest: singular, list kind, conversion and, at first, the stored version.
 pub fn default(definition: &mut Value) {
     let kind = text(&definition["spec"]["names"]["kind"]).to_owned();
@@ -100,13 +91,9 @@ pub fn validate(definition: &Value, old: Option<&Value>) -> Vec<Cause> {
     causes
 }
 
-/// Reads one version's schema and rules. Causes name `base`, the version's path (`spec.versions[0]`).
-pub fn compile(version: &Value, base: &Path<'_>) -> Result<Version, Vec<Cause>> {
-    let schema_path = base.child("schema");
-    let path = schema_path.child("openAPIV3Schema");
-    let schema = Schema::from_json_schema_at(&version["schema"]["openAPIV3Schema"], &path)?;
-    let rules = Compiled::new_at(&schema, &path)?;
-    Ok(Version { schema, rules })
+/// The schema of one version's objects. The definition was checked by [`validate`] before it was stored.
+pub fn schema(version: &Value) -> Schema {
+    Schema::of_checked(&version["schema"]["openAPIV3Schema"])
 }
 
 fn check_name(definition: &Value) -> Option<Cause> {

@@ -14,8 +14,10 @@ mod load;
 
 pub(crate) use load::open;
 
-/// Pages in the write-ahead log after which it is copied into the database.
+/// Pages in the write-ahead log after which it is copied into the database as soon as nobody writes.
 const CHECKPOINT_PAGES: usize = 1000;
+/// Pages after which it is copied however many wait.
+const CHECKPOINT_LIMIT: usize = 4000;
 const PAGE: usize = 4096;
 
 /// Why the disk did not take something.
@@ -76,12 +78,14 @@ impl Disk {
         })
     }
 
-    /// Copies the write-ahead log into the database when it is long enough. Nobody waits for this.
-    pub(crate) fn checkpoint_when_due(&mut self) -> Result<(), Failure> {
-        if self.pages < CHECKPOINT_PAGES {
-            return Ok(());
-        }
-        self.checkpoint()
+    /// Whether the write-ahead log is worth copying into the database.
+    pub(crate) fn wants_checkpoint(&self) -> bool {
+        self.pages >= CHECKPOINT_PAGES
+    }
+
+    /// Copies the write-ahead log into the database: when it is long and nobody waits, or when it is too long.
+    pub(crate) fn checkpoint_when_due(&mut self, idle: bool) -> Result<(), Failure> {
+        if self.pages >= CHECKPOINT_LIMIT || idle && self.wants_checkpoint() { self.checkpoint() } else { Ok(()) }
     }
 
     /// Copies the write-ahead log into the database, so that its space can be used again.

@@ -17,6 +17,8 @@ const BATCH: usize = 512;
 const COMPACTION_STEP: usize = 256;
 /// How often age is looked at when nothing is written.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long nothing must have been written before work that would keep a writer waiting is begun.
+const LULL: Duration = Duration::from_millis(100);
 
 pub(crate) struct Writer {
     pub(crate) disk: Disk,
@@ -31,7 +33,9 @@ impl Writer {
     /// Works until the queue is closed or the disk fails. Returns why.
     pub(crate) fn run(mut self) -> String {
         let patience = PATIENCE.min(self.options.history_age / 4 + Duration::from_millis(1));
-        while let Some(requests) = self.queue.take(BATCH, patience) {
+        loop {
+            let patience = if self.disk.wants_checkpoint() { LULL } else { patience };
+            let Some(requests) = self.queue.take(BATCH, patience) else { break };
             let idle = requests.is_empty();
             let done = self.serve(requests).and_then(|step| self.tidy(step));
             if let Err(reason) = done {
@@ -124,7 +128,7 @@ impl Writer {
                 Err(failure) => tolerate("compaction", failure)?,
             }
         }
-        self.disk.checkpoint_when_due().or_else(|failure| tolerate("checkpoint", failure))
+        self.disk.checkpoint_when_due(written == 0).or_else(|failure| tolerate("checkpoint", failure))
     }
 
     fn compact_all(&mut self) -> Result<Result<(), WriteError>, String> {

@@ -5,6 +5,7 @@ use machinery::status::Status;
 
 use crate::access::Access;
 use crate::attributes::Attributes;
+use crate::request::percent_decode;
 use crate::user::{ANONYMOUS, AUTHENTICATED, SERVICE_ACCOUNT_PREFIX, UNAUTHENTICATED, User};
 
 const USER: &str = "impersonate-user";
@@ -77,7 +78,8 @@ fn wanted(headers: &HeaderMap) -> Result<Option<User>, Status> {
             USER => user.name = text,
             GROUP => user.groups.push(text),
             UID => user.uid = text,
-            _ => match part.strip_prefix("extra-").and_then(decode) {
+            // Keys of extras are percent-encoded, as header names know no slash.
+            _ => match part.strip_prefix("extra-").and_then(percent_decode) {
                 Some(key) if !key.is_empty() => user.extra.entry(key).or_default().push(text),
                 _ => return Err(Status::bad_request(format!("unknown impersonation header {name}"))),
             },
@@ -95,21 +97,4 @@ fn text(name: &HeaderName, value: &HeaderValue) -> Result<String, Status> {
     std::str::from_utf8(value.as_bytes())
         .map(str::to_owned)
         .map_err(|_| Status::bad_request(format!("the header {name} is not UTF-8")))
-}
-
-/// Keys of extras are percent-encoded, as header names know no slash.
-fn decode(raw: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(raw.len());
-    let mut rest = raw.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        if first == b'%' {
-            let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &tail[2..];
-        } else {
-            bytes.push(first);
-            rest = tail;
-        }
-    }
-    String::from_utf8(bytes).ok()
 }

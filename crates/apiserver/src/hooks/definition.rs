@@ -17,13 +17,6 @@ impl Hooks for Definition {
         if change.subresource == "status" {
             return Ok(());
         }
-        if change.old.is_none() {
-            let mut finalizers = object::finalizers(change.object);
-            if !finalizers.iter().any(|finalizer| finalizer == crd::FINALIZER) {
-                finalizers.push(crd::FINALIZER.into());
-            }
-            object::set_finalizers(change.object, &finalizers);
-        }
         if change.object["spec"]["names"].is_object() {
             conditions::judge(&change.server.kinds().table(), change.object);
         }
@@ -44,7 +37,17 @@ impl Hooks for Definition {
         causes
     }
 
+    /// Its objects go first: deletion always begins with the finalizer that `deleting` adds.
+    fn is_held(&self, definition: &Value) -> bool {
+        !object::is_deleting(definition)
+    }
+
     fn deleting(&self, definition: &mut Value) {
+        let mut finalizers = object::finalizers(definition);
+        if !finalizers.iter().any(|finalizer| finalizer == crd::FINALIZER) {
+            finalizers.push(crd::FINALIZER.into());
+        }
+        object::set_finalizers(definition, &finalizers);
         let message = "CustomResource deletion is in progress";
         conditions::set(definition, "Terminating", true, "InstanceDeletionPending", message);
     }

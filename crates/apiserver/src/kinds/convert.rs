@@ -51,6 +51,12 @@ impl Conversion {
                 let (from, to) = direction(pair);
                 rename(fields, from, to);
             }
+            // Required by the one, left out when empty by the other.
+            for field in ["reportingController", "reportingInstance"] {
+                if fields.get(field).is_some_and(|value| value == "") {
+                    fields.remove(field);
+                }
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use machinery::status::Status;
 
-use super::decode;
+use super::percent_decode;
 
 /// The query string of a request. Unknown parameters are ignored, as clients expect; known ones
 /// with a bad value are refused.
@@ -116,5 +116,5 @@ fn bad_parameter(key: &str, value: &str, why: &str) -> Status {
 
 fn decode_form(raw: &str) -> Result<String, Status> {
     let spaced = raw.replace('+', " ");
-    decode(&spaced).ok_or_else(|| Status::bad_request("the query is not valid percent-encoded UTF-8"))
+    percent_decode(&spaced).ok_or_else(|| Status::bad_request("the query is not valid percent-encoded UTF-8"))
 }

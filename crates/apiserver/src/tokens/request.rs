@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Bound, Claims, ISSUER, Reference};
 use crate::access::Access;
+use crate::object;
 
 const DEFAULT_SECONDS: i64 = 60 * 60;
 const SHORTEST_SECONDS: i64 = 10 * 60;
@@ -44,7 +45,7 @@ impl Access {
             }
             None => Spec::default(),
         };
-        let seconds = lifetime(name, spec.expiration_seconds)?;
+        let seconds = lifetime(spec.expiration_seconds)?;
         let account = self
             .live("/serviceaccounts", namespace, name)
             .ok_or_else(|| Status::not_found("", "serviceaccounts", name))?;
@@ -70,6 +71,8 @@ impl Access {
             bound,
         };
         let token = self.tokens.sign(&claims).map_err(Status::internal)?;
+        request["metadata"] =
+            json!({ "name": name, "namespace": namespace, "creationTimestamp": object::timestamp(now) });
         request["spec"]["audiences"] = json!(audiences);
         request["spec"]["expirationSeconds"] = seconds.into();
         request["status"] = json!({ "token": token, "expirationTimestamp": expires.to_string() });
@@ -113,7 +116,7 @@ impl Access {
     }
 }
 
-fn lifetime(name: &str, asked: Option<i64>) -> Result<i64, Status> {
+fn lifetime(asked: Option<i64>) -> Result<i64, Status> {
     let seconds = asked.unwrap_or(DEFAULT_SECONDS);
     let wrong = if seconds < SHORTEST_SECONDS {
         "may not specify a duration less than 10 minutes"
@@ -127,5 +130,5 @@ fn lifetime(name: &str, asked: Option<i64>) -> Result<i64, Status> {
         message: format!("Invalid value: {seconds}: {wrong}"),
         field: "spec.expirationSeconds".into(),
     };
-    Err(Status::invalid("authentication.k8s.io", "TokenRequest", name, vec![cause]))
+    Err(Status::invalid("authentication.k8s.io", "TokenRequest", "", vec![cause]))
 }

@@ -124,6 +124,10 @@ pub fn default(kind: &Kind, object: &mut Value) {
     if kind.custom {
         machinery::schema::default(schema, object);
     } else {
+        // Both forms ask to forget all managers; the empty list would be dropped with other empty fields.
+        if object["metadata"]["managedFields"].as_array().is_some_and(Vec::is_empty) {
+            object["metadata"]["managedFields"] = json!([{}]);
+        }
         builtin::normalize(schema, object);
         builtin::default(&kind.api_version(), &kind.kind, object);
     }

@@ -17,9 +17,10 @@ struct Entry {
     #[serde(default = "anything")]
     request: String,
     at: String,
-    /// It does not show in every run: it depends on the second in which something fell.
-    #[serde(default)]
-    sometimes: bool,
+    /// Only where the real server answers with this status.
+    kubernetes: Option<u16>,
+    /// Only where ours answers with this status.
+    embedded: Option<u16>,
     #[serde(skip)]
     used: bool,
 }
@@ -38,10 +39,13 @@ impl Allowed {
         Self(serde_saphyr::from_str(&text).unwrap())
     }
 
-    pub fn covers(&mut self, scenario: &str, request: &str, difference: &Difference) -> bool {
+    /// `statuses` are those of the real server's answer and of ours.
+    pub fn covers(&mut self, scenario: &str, request: &str, statuses: (u16, u16), difference: &Difference) -> bool {
         let mut covered = false;
         for entry in &mut self.0 {
-            if matches(&entry.scenario, scenario)
+            if entry.kubernetes.is_none_or(|status| status == statuses.0)
+                && entry.embedded.is_none_or(|status| status == statuses.1)
+                && matches(&entry.scenario, scenario)
                 && matches(&entry.request, request)
                 && matches(&entry.at, &difference.place)
             {
@@ -53,7 +57,7 @@ impl Allowed {
     }
 
     pub fn unused(&self) -> Vec<String> {
-        let unused = self.0.iter().filter(|entry| !entry.used && !entry.sometimes);
+        let unused = self.0.iter().filter(|entry| !entry.used);
         unused.map(|entry| format!("{} ({} · {} · {})", entry.id, entry.scenario, entry.request, entry.at)).collect()
     }
 

@@ -1,6 +1,6 @@
 //! Makes equal what must differ, and keeps what can be told from it.
 //!
-//! Uids, and versions of objects, become numbers in the order of their first appearance: two
+//! Uids become numbers in the order of their first appearance, and so do the versions of each object: two
 //! answers of one server with the same version stay recognisable, so a write that should change
 //! nothing is seen to change nothing.
 
@@ -15,7 +15,8 @@ use crate::client::Answer;
 static UID: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").unwrap());
 /// Versions, and the random ends of names, inside messages.
-static NUMBER: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(in record \(|in object meta: )\d+").unwrap());
+static NUMBER: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(in record \(|in object meta: |, current: )\d+").unwrap());
 static GENERATED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b(Bad-|gen-)[a-z0-9]{5}\b").unwrap());
 static AGE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\d+[sm]$").unwrap());
 static TIME: LazyLock<Regex> =
@@ -25,7 +26,8 @@ static TIME: LazyLock<Regex> =
 #[derive(Default)]
 pub struct Normaliser {
     uids: HashMap<String, usize>,
-    versions: HashMap<String, usize>,
+    /// By uid and version.
+    versions: HashMap<String, HashMap<String, usize>>,
 }
 
 impl Normaliser {
@@ -48,6 +50,10 @@ impl Normaliser {
                 if members.get("details").is_some_and(|details| *details == Value::Object(Map::new())) {
                     members.remove("details");
                 }
+                // Where a bookmark stands depends on everything else that is written.
+                if members.get("type").is_some_and(|kind| kind == "BOOKMARK") {
+                    members["object"]["metadata"]["resourceVersion"] = "<bookmark>".into();
+                }
                 self.metadata(members);
                 members.values_mut().for_each(|member| self.value(member));
             }
@@ -58,12 +64,18 @@ impl Normaliser {
     }
 
     fn metadata(&mut self, members: &mut Map<String, Value>) {
+        // The causes of a refusal are a set, and Kubernetes finds some of them twice.
+        if let Some(Value::Array(causes)) = members.get_mut("causes") {
+            causes.sort_by_key(|cause| ["field", "reason", "message"].map(|part| cause[part].to_string()));
+            causes.dedup();
+        }
+        let versions = self.versions.entry(members.get("uid").map(Value::to_string).unwrap_or_default()).or_default();
         if let Some(Value::String(version)) = members.get_mut("resourceVersion")
             && version.chars().all(|digit| digit.is_ascii_digit())
             && !version.is_empty()
         {
-            let next = self.versions.len() + 1;
-            *version = format!("<version {}>", self.versions.entry(version.clone()).or_insert(next));
+            let next = versions.len() + 1;
+            *version = format!("<version {}>", versions.entry(version.clone()).or_insert(next));
         }
         // Their order depends on the second in which a write fell.
         if let Some(Value::Array(entries)) = members.get_mut("managedFields") {
@@ -99,8 +111,10 @@ fn hide_collection(body: &mut Map<String, Value>) {
     let is_list =
         body.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List") || kind == "Table");
     if let (true, Some(Value::Object(metadata))) = (is_list, body.get_mut("metadata")) {
+        // Some lists say that nothing follows, others say nothing.
+        metadata.retain(|field, value| field != "continue" || *value != Value::String(String::new()));
         for field in ["resourceVersion", "continue"] {
-            if let Some(value) = metadata.get_mut(field).filter(|value| **value != Value::String(String::new())) {
+            if let Some(value) = metadata.get_mut(field) {
                 *value = Value::String(format!("<{field}>"));
             }
         }

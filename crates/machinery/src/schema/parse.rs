@@ -20,7 +20,7 @@ impl Schema {
     pub fn from_json_schema_at(schema: &Value, path: &Path<'_>) -> Result<Schema, Vec<Cause>> {
         let unsupported = structural::unsupported(schema);
         let mut causes = if unsupported.is_some() { Vec::new() } else { structural::check(schema, path) };
-        let parsed = Schema::parse_root(schema);
+        let parsed = Schema::of_checked(schema);
         if unsupported.is_none() && causes.is_empty() {
             causes = check_defaults(&parsed, path);
         }
@@ -33,7 +33,8 @@ impl Schema {
         if causes.is_empty() { Ok(parsed) } else { Err(causes) }
     }
 
-    fn parse_root(schema: &Value) -> Schema {
+    /// Reads a schema that [`Schema::from_json_schema`] has accepted before.
+    pub fn of_checked(schema: &Value) -> Schema {
         let mut root = parse(schema);
         describe_resource(&mut root);
         root

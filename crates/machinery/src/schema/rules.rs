@@ -7,7 +7,7 @@ mod analysis;
 mod values;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::objects::OptionalValue;
@@ -71,6 +71,25 @@ impl Compiled {
             self.root.check(&self.schema, new, place, &Path::ROOT, &mut causes);
         }
         causes
+    }
+}
+
+/// The rules of a schema, compiled when they are first needed: a start should not wait for kinds that nobody writes.
+#[derive(Debug)]
+pub struct Rules {
+    schema: Arc<Schema>,
+    compiled: OnceLock<Result<Compiled, Vec<Cause>>>,
+}
+
+impl Rules {
+    /// The rules of this schema, not compiled yet.
+    pub fn of(schema: Arc<Schema>) -> Self {
+        Self { schema, compiled: OnceLock::new() }
+    }
+
+    /// The rules, compiled. They were checked with the definition, so only those that an older release accepted fail.
+    pub fn get(&self) -> Result<&Compiled, &[Cause]> {
+        self.compiled.get_or_init(|| Compiled::new(&self.schema)).as_ref().map_err(Vec::as_slice)
     }
 }
 

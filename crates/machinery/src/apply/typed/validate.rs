@@ -17,7 +17,7 @@ pub(in crate::apply) fn validate(node: Node<'_>, value: &Value) -> Vec<String> {
 
 fn visit(node: Node<'_>, value: &Value, path: &str, problems: &mut Vec<String>) {
     if let Some(expected) = mismatch(node, value) {
-        problems.push(located(path, &format!("expected {expected}, got {value}")));
+        problems.push(located(path, &format!("expected {expected}, got {}", name_of(value))));
         return;
     }
     match value {
@@ -59,6 +59,19 @@ fn visit_items(node: Node<'_>, value: &Value, items: &[Value], path: &str, probl
 
 fn located(path: &str, problem: &str) -> String {
     if path.is_empty() { problem.to_owned() } else { format!("{path}: {problem}") }
+}
+
+/// What a value is, in words.
+fn name_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "float",
+        Value::Number(_) => "int",
+        Value::String(_) => "string",
+        Value::Array(_) => "list",
+        Value::Object(_) => "map",
+    }
 }
 
 /// What was expected, when the value is something else.

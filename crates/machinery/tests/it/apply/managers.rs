@@ -160,7 +160,7 @@ fn a_configuration_may_not_bring_managers_or_another_type() {
     let writer = machinery::apply::Writer { manager: "me", now: NOW };
     let config = json!({"apiVersion": "v1", "kind": "Pod"});
     let status = machinery::apply::apply(&plane.kind(""), None, &config, writer, false).unwrap_err();
-    assert_eq!((status.code, status.message.as_str()), (400, "invalid object type: v1, Kind=Pod"));
+    assert_eq!((status.code, status.message.as_str()), (400, "invalid object type: /v1, Kind=Pod"));
 }
 
 #[test]
