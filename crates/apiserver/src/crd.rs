@@ -85,7 +85,7 @@ fn row(definition: &Value, version: &Value) -> Option<Kind> {
             api_version: format!("{group}/{storage_version}"),
             conversion,
         }),
-        rules: Some(Rules::of(schema.clone())),
+        rules: Some(Arc::new(Rules::of(schema.clone()))),
         schema: Some(schema),
         name_rule: NameRule::DnsSubdomain,
         printer: Printer::Paths(Column::of_version(version)),

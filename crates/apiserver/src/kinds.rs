@@ -50,7 +50,7 @@ pub struct Kind {
     /// The description of the fields.
     pub schema: Option<Arc<Schema>>,
     /// Validation rules of a custom resource.
-    pub rules: Option<Rules>,
+    pub rules: Option<Arc<Rules>>,
     /// What names must look like.
     pub name_rule: NameRule,
     /// How `kubectl get` prints it.

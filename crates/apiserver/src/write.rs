@@ -138,7 +138,7 @@ fn validate(call: &Call, subresource: &str, old: Option<&Value>, object: &Value)
     let mut causes = metadata::validate(kind, object, old);
     causes.extend(kind.hooks.validate(object, old, subresource));
     match &kind.schema {
-        Some(schema) if kind.custom => match kind.rules.as_ref().map(Rules::get).transpose() {
+        Some(schema) if kind.custom => match kind.rules.as_deref().map(Rules::get).transpose() {
             Err(broken) => causes.extend_from_slice(broken),
             Ok(rules) => causes.extend(match old.filter(|_| subresource == "status") {
                 Some(old) => machinery::schema::judge_status(schema, rules, object, old),
