@@ -14,9 +14,10 @@ help: ## List the targets
 tools: ## Install what building and testing need (Debian packages)
 	@scripts/tools build test
 
-up: ui ## Build and run the embedded plane with its web UI
+up: ui ## Build and run the plane on this machine, with a demo agent
 	@scripts/tools build
-	$(CARGO) run --release --package orrery -- up
+	$(CARGO) build --release --locked --package orrery
+	ORRERY_OPENCODE="$$(scripts/opencode)" $(or $(CARGO_TARGET_DIR),target)/release/orrery up --demo
 
 ui: ui/dist/index.html ## Build the web UI
 

@@ -1,5 +1,6 @@
 //! `kubeopencode.io/v1alpha1`: agents that serve, tasks that run on them, schedules that create tasks.
 
+pub mod account;
 mod agent;
 mod agent_template;
 mod config;

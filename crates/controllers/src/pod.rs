@@ -11,4 +11,5 @@ mod volume;
 
 pub use build::{Main, Recipe};
 pub use context::{Contexts, File, Layer, Problem, config_maps_needed};
+pub(crate) use environment::{from_secret, variable};
 pub use settings::{Invalid, Limits, Settings, System, Tools};

@@ -10,8 +10,12 @@
 //! | `context-init` | [`context`] |
 //! | `git-init`, `git-sync` | [`git`] |
 //! | `url-fetch` | [`url`] |
+//! | `agent-run` | [`agent`] |
+//! | `context-serve` | [`delivery`] |
 
+pub mod agent;
 pub mod context;
+pub mod delivery;
 pub mod env;
 pub mod git;
 pub mod url;

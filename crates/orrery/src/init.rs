@@ -3,6 +3,8 @@
 
 mod tools;
 
+use std::process::ExitCode;
+
 use init::Env;
 
 /// The verbs.
@@ -20,23 +22,48 @@ pub enum Verb {
     /// Fetch a file.
     #[command(hide = true)]
     UrlFetch,
+    /// Run the agent for a Task, and tell what became of it.
+    #[command(hide = true)]
+    AgentRun {
+        /// The agent's command.
+        #[arg(last = true)]
+        words: Vec<String>,
+    },
+    /// Take the files that Tasks bring to an Agent's server.
+    #[command(hide = true)]
+    ContextServe,
+    /// Copy this program to where the agent's container finds it.
+    #[command(hide = true)]
+    SelfInit,
     /// Link the agent's binary, which this machine has already.
     #[command(hide = true)]
     ToolsInit,
 }
 
-/// Does it.
-pub fn run(verb: &Verb) -> anyhow::Result<()> {
+/// Does it; the answer is the exit code.
+pub fn run(verb: &Verb) -> anyhow::Result<ExitCode> {
     let env = Env::of_process();
+    if let Verb::AgentRun { words } = verb {
+        let code = runtime()?.block_on(init::agent::run(&env, words))?;
+        return Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)));
+    }
+    prepare(verb, &env).map(|()| ExitCode::SUCCESS)
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+}
+
+fn prepare(verb: &Verb, env: &Env) -> anyhow::Result<()> {
     match verb {
-        Verb::ContextInit => Ok(init::context::run(&env)?),
-        Verb::GitInit => optional(&env, init::git::init(&env), || init::git::leave_empty(&env)),
-        Verb::GitSync => Ok(init::git::sync(&env)?),
-        Verb::UrlFetch => {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            optional(&env, runtime.block_on(init::url::run(&env)), || Ok(()))
-        }
-        Verb::ToolsInit => tools::run(&env),
+        Verb::AgentRun { .. } => Ok(()),
+        Verb::ContextServe => runtime()?.block_on(init::delivery::run(env)).map_err(anyhow::Error::from_boxed),
+        Verb::SelfInit => tools::copy_self(env),
+        Verb::ContextInit => Ok(init::context::run(env)?),
+        Verb::GitInit => optional(env, init::git::init(env), || init::git::leave_empty(env)),
+        Verb::GitSync => Ok(init::git::sync(env)?),
+        Verb::UrlFetch => optional(env, runtime()?.block_on(init::url::run(env)), || Ok(())),
+        Verb::ToolsInit => tools::run(env),
     }
 }
 

@@ -5,12 +5,14 @@
 
 mod cluster;
 mod completion;
+mod controller;
 mod crds;
 mod data_dir;
 mod down;
 mod image;
 mod init;
 mod logging;
+mod policy;
 mod reference;
 mod style;
 mod up;
@@ -26,7 +28,7 @@ use clap::{Parser, Subcommand};
 #[command(name = "orrery", version, arg_required_else_help = true, propagate_version = true)]
 struct Arguments {
     /// What to log, as "info" or "warn,apiserver=debug"; logs go to stderr.
-    #[arg(long, global = true, env = "ORRERY_LOG", default_value = "warn", value_name = "FILTER")]
+    #[arg(long, global = true, env = "ORRERY_LOG", default_value = "warn,ipstack=error", value_name = "FILTER")]
     log: String,
 
     #[command(subcommand)]
@@ -37,6 +39,8 @@ struct Arguments {
 enum Command {
     /// Serve the whole control plane from this machine: API, controllers and Pods.
     Up(up::Options),
+    /// Run the controllers alone, against the API of a cluster.
+    Controller(controller::Options),
     /// End what a plane that was stopped left running: its Pods and their network.
     Down(down::Options),
     /// Import, list and remove images that Pods of this machine run.
@@ -89,6 +93,10 @@ fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Up(options) => wait(up::run(options))?,
+        // One thread: it waits nearly all the time, and each more costs memory.
+        Command::Controller(options) => {
+            tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(controller::run(options))?;
+        }
         Command::Down(options) => wait(down::run(options))?,
         Command::Image(options) => image::run(options)?,
         Command::Run(options) => {
@@ -105,7 +113,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Completion(options) => completion::run(&options)?,
         Command::Version => version::run()?,
         Command::Reference => reference::run()?,
-        Command::Init(verb) => init::run(&verb)?,
+        Command::Init(verb) => return init::run(&verb),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,11 +4,12 @@
 //! Pods reach it over TLS.
 
 mod controllers;
+mod demo;
 mod kubeconfig;
 mod machine;
 mod parts;
 mod renewal;
-mod signals;
+pub mod signals;
 mod web;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,7 +26,7 @@ use store::Store;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{data_dir, style};
+use crate::{data_dir, policy, style};
 use machine::Machine;
 use parts::Parts;
 use signals::Signals;
@@ -49,6 +50,18 @@ pub struct Options {
     /// Another host name or address that clients use; it goes into the serving certificate.
     #[arg(long = "tls-name", value_name = "NAME")]
     tls_names: Vec<String>,
+    /// Show something: an Agent with the real OpenCode and a first Task. It uses your provider when a key such as
+    /// `ANTHROPIC_API_KEY` or `OPENAI_API_KEY` is in the environment, else a demo model that plays a script.
+    #[arg(long)]
+    demo: bool,
+    /// Port of the demo model, if it is free.
+    #[arg(long, default_value_t = 2747, value_name = "PORT", hide = true)]
+    demo_port: u16,
+    /// Leave the product's controllers to an `orrery controller` of their own.
+    #[arg(long, hide = true)]
+    without_controllers: bool,
+    #[command(flatten)]
+    policy: policy::Options,
     #[command(flatten)]
     machine: machine::Options,
 }
@@ -86,7 +99,16 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     parts.add("certificate renewal", |stop| renew.run(stop));
     parts.add("api", |stop| serve(listener, api.clone(), stop));
     parts.add("workloads", |stop| workloads(client(&api, "workloads"), pki.authority.clone(), stop));
-    parts.add("controllers", |stop| controllers::run(client(&api, "controllers"), pods, folder.join("logs"), stop));
+    let chosen = options.policy.controllers(Some(folder.join("logs")));
+    if !options.without_controllers {
+        parts.add("controllers", |stop| controllers::run(client(&api, "controllers"), pods, chosen, stop));
+    }
+    if options.demo {
+        machine.require_opencode()?;
+        let (logs, link) = (folder.join("logs"), server.login_link()?);
+        let demo = demo::Demo { client: client(&api, "demo"), logs, link, port: options.demo_port };
+        parts.add("demo", |stop| demo.run(stop));
+    }
     parts.add("node", |stop| machine.run(client(&api, "node"), address, stop));
     parts.add("server", |stop| server.run(stop));
     parts.add("store", |stop| watch_store(store.clone(), stop));

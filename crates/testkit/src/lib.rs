@@ -10,9 +10,11 @@
 
 pub mod controller_manager;
 pub mod faults;
+pub mod git;
 mod http;
 pub mod https;
 pub mod kubernetes;
+pub mod model;
 mod plane;
 pub mod up;
 

@@ -75,5 +75,27 @@ pub fn scheduled_task(cron_task: &str, scheduled: i64) -> String {
 
 /// The title of a Task's session on the agent, which finds it again among others.
 pub fn session_title(namespace: &str, task: &str, uid: &str) -> String {
-    format!("kubeopencode/{namespace}/{task}/{}", &uid[..uid.len().min(8)])
+    format!("kubeopencode/{namespace}/{task}/{}", unlike_others(uid))
 }
+
+/// What a Task is called on an Agent's server, and the directory of its own there.
+pub fn task_on_server(task: &str, uid: &str) -> String {
+    format!("{task}-{}", unlike_others(uid))
+}
+
+/// The end of a uid: its beginning may be a time that others share.
+fn unlike_others(uid: &str) -> &str {
+    &uid[uid.len().saturating_sub(8)..]
+}
+
+/// Where below the workspace of a server the Tasks' own directories are.
+pub const TASK_DIRECTORIES: &str = ".kubeopencode/tasks";
+
+/// The Secret with the token by which a Task may bring files to an Agent's server.
+pub fn context_secret(agent: &str) -> String {
+    format!("{agent}-server-contexts")
+}
+/// The key of that Secret.
+pub const CONTEXT_TOKEN_KEY: &str = "token";
+/// Name of the port at which an Agent's server takes files.
+pub const CONTEXT_PORT_NAME: &str = "contexts";

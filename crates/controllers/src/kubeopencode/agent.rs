@@ -6,5 +6,6 @@ mod observe;
 mod standby;
 
 pub use decide::decide;
+pub(crate) use objects::context_port;
 pub use observe::{AgentController, Observed};
 pub use standby::{Idle, idle};

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::kubeopencode::{Session, SessionSummary, TokenUsage};
+use api::kubeopencode::account::{Report, summarise};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Method, Request};
@@ -12,15 +12,6 @@ use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
-
-/// A session as it was found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// What goes into the Task's status.
-    pub session: Session,
-    /// The error that the session ended with. The process may have said 0 all the same.
-    pub error: Option<String>,
-}
 
 /// The Pod of an Agent's server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,67 +148,5 @@ impl Sessions for HttpSessions {
                 tracing::warn!(title, "the agent's session could not be aborted");
             }
         })
-    }
-}
-
-/// Adds up what a session used, and finds the error it ended with.
-pub fn summarise(session: &Value, messages: &[Value]) -> Report {
-    let infos: Vec<&Value> = messages.iter().map(|message| message.get("info").unwrap_or(message)).collect();
-    let answers: Vec<&&Value> = infos.iter().filter(|info| info["role"] == "assistant").collect();
-    let tokens = |path: &str| answers.iter().filter_map(|info| info["tokens"].pointer(path)?.as_i64()).sum::<i64>();
-    let cost: f64 = answers.iter().filter_map(|info| info["cost"].as_f64()).sum();
-    let change = |field: &str| session["summary"][field].as_i64().and_then(|count| i32::try_from(count).ok());
-    let text = |field: &str| session[field].as_str().map(str::to_owned);
-    let summary = SessionSummary {
-        message_count: i32::try_from(infos.len()).ok(),
-        token_usage: Some(TokenUsage {
-            input: tokens("/input"),
-            output: tokens("/output"),
-            reasoning: tokens("/reasoning"),
-            cache: tokens("/cache/read") + tokens("/cache/write"),
-        }),
-        cost: Some(format!("{cost:.6}")),
-        files_changed: change("files"),
-        additions: change("additions"),
-        deletions: change("deletions"),
-    };
-    let error = answers.last().and_then(|info| error_of(&info["error"]));
-    Report { session: Session { id: text("id"), title: text("title"), summary: Some(summary) }, error }
-}
-
-fn error_of(error: &Value) -> Option<String> {
-    let name = error["name"].as_str()?;
-    let message = error["data"]["message"].as_str().unwrap_or_default();
-    Some(if message.is_empty() { name.to_owned() } else { format!("{name}: {message}") })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn tokens_and_cost_are_of_the_agents_answers() {
-        let session = json!({ "id": "s1", "title": "t", "summary": { "files": 2, "additions": 5, "deletions": 1 } });
-        let answer = |cost: f64| {
-            json!({ "info": { "role": "assistant", "cost": cost,
-            "tokens": { "input": 10, "output": 3, "reasoning": 1, "cache": { "read": 4, "write": 2 } } } })
-        };
-        let messages = [json!({ "info": { "role": "user" } }), answer(0.25), answer(0.5)];
-        let report = summarise(&session, &messages);
-        let summary = report.session.summary.expect("a summary");
-        assert_eq!((summary.message_count, summary.cost.as_deref()), (Some(3), Some("0.750000")));
-        let tokens = summary.token_usage.expect("tokens");
-        assert_eq!((tokens.input, tokens.output, tokens.reasoning, tokens.cache), (20, 6, 2, 12));
-        assert_eq!((summary.files_changed, summary.additions, summary.deletions), (Some(2), Some(5), Some(1)));
-        assert_eq!(report.error, None);
-    }
-
-    #[test]
-    fn the_last_answers_error_is_the_sessions() {
-        let failed = json!({ "info": { "role": "assistant",
-            "error": { "name": "ProviderModelNotFoundError", "data": { "message": "no such model" } } } });
-        let report = summarise(&json!({ "id": "s" }), &[failed]);
-        assert_eq!(report.error.as_deref(), Some("ProviderModelNotFoundError: no such model"));
     }
 }

@@ -98,6 +98,7 @@ impl Recipe<'_> {
         let repositories = self.contexts.repositories.iter().enumerate();
         let downloads = self.contexts.downloads.iter().enumerate();
         std::iter::once(self.agent_init())
+            .chain(self.helper_init())
             .chain(self.ca_init())
             .chain(repositories.map(|(index, repository)| self.git_init(index, repository)))
             .chain(self.context_init())

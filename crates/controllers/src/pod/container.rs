@@ -77,6 +77,16 @@ impl Recipe<'_> {
         }
     }
 
+    /// Brings our own binary to `/tools`, where it is not linked already.
+    pub(super) fn helper_init(&self) -> Option<Container> {
+        let image = self.system.helper_image.as_ref().filter(|_| !self.main.custom)?;
+        let env = vec![variable("TOOLS_DIR", "/tools")];
+        let mut container = self.system("helper-init".into(), "self-init", env, vec![mount("tools", "/tools")]);
+        container.image = Some(image.clone());
+        container.image_pull_policy = Some(images::pull_policy(image).into());
+        Some(container)
+    }
+
     /// Joins the image's own list of authorities with the user's, in the image that will use it.
     pub(super) fn ca_init(&self) -> Option<Container> {
         self.settings.ca_bundle.as_ref()?;

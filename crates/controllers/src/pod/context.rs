@@ -104,15 +104,18 @@ pub fn config_maps_needed<'a>(items: impl IntoIterator<Item = &'a ContextItem>) 
 
 impl Contexts {
     /// Resolves the layers, lowest priority first. `config_maps` holds those of [`config_maps_needed`] that exist.
+    ///
+    /// Relative paths start at `relative`: the workspace, or the directory of a Task's own.
     pub fn resolve(
         workspace: &str,
+        relative: &str,
         namespace: &str,
         layers: &[Layer],
         description: Option<&str>,
         config_maps: &BTreeMap<String, ConfigMap>,
     ) -> Result<Self, Problem> {
         let mut resolver =
-            Resolver { workspace, namespace, config_maps, contexts: Self::default(), text: String::new() };
+            Resolver { workspace, relative, namespace, config_maps, contexts: Self::default(), text: String::new() };
         for layer in layers {
             for (index, item) in layer.items.iter().enumerate() {
                 let what = format!("{}[{index}]", layer.source);
@@ -134,46 +137,40 @@ impl Contexts {
         self.files.push(File { path: path.to_owned(), key, content, mode });
     }
 
-    /// Where [`Contexts::for_prompt`] puts everything.
+    /// The file that is sent to the agent as the request.
     pub fn prompt_file(workspace: &str) -> String {
         format!("{workspace}/.kubeopencode/prompt.md")
     }
 
-    /// The same for an agent that serves in another Pod and sees no file of this one: all text goes into one file that
-    /// is sent with the request. What is no text is refused, because it would silently be missing.
-    pub fn for_prompt(mut self, workspace: &str) -> Result<Self, Problem> {
-        let others = [
-            ("Git", self.repositories.first().map(|repository| &repository.path)),
-            ("URL", self.downloads.first().map(|download| &download.path)),
-            ("ConfigMap directory", self.directories.first().map(|directory| &directory.path)),
-        ];
-        if let Some((kind, path)) = others.into_iter().find_map(|(kind, path)| Some((kind, path?))) {
+    /// The same for an agent that serves in another Pod: the request is all that it reads by itself. So what would be
+    /// instructions goes into the request, and it names what the Task brings. The answer is the latter's paths, with
+    /// whether each may be missing.
+    pub fn for_prompt(mut self, workspace: &str, description: &str) -> Result<(Self, Vec<(String, bool)>), Problem> {
+        let (task, context) = (format!("{workspace}/task.md"), format!("{workspace}/.kubeopencode/context.md"));
+        let files = self.files.iter().filter(|file| file.path != task && file.path != context);
+        let mut brought: Vec<(String, bool)> = files.map(|file| (file.path.clone(), false)).collect();
+        brought.extend(self.directories.iter().map(|directory| (directory.path.clone(), directory.optional)));
+        brought.extend(self.repositories.iter().map(|repository| (repository.path.clone(), repository.optional)));
+        brought.extend(self.downloads.iter().map(|download| (download.path.clone(), download.optional)));
+        if brought.iter().any(|(path, _)| workspace == path || workspace.starts_with(&format!("{path}/"))) {
             return Err(Problem::Invalid(format!(
-                "spec.contexts: the {kind} context for {path} cannot be brought to a running Agent by a Task: declare it \
-                 in the Agent's contexts, or use templateRef"
+                "spec.contexts: {workspace} is the Agent's and other Tasks' too, so nothing can be mounted over it: use a \
+                 relative mountPath, which is a directory of this Task's own"
             )));
         }
-        let (task, context) = (format!("{workspace}/task.md"), format!("{workspace}/.kubeopencode/context.md"));
-        let (own, given): (Vec<File>, Vec<File>) = self.files.into_iter().partition(|file| file.path == task);
-        self.files = own;
-        self.instructions = false;
-        let mut text = String::new();
-        for file in given {
-            if file.path == context {
-                text.push_str(&file.content);
-            } else {
-                let _ = writeln!(
-                    text,
-                    "<file path=\"{}\">\n{}\n</file>",
-                    escape(&file.path),
-                    escape(file.content.trim_end())
-                );
+        let mut text = description.to_owned();
+        if let Some(index) = self.files.iter().position(|file| file.path == context) {
+            let _ = write!(text, "\n\n{}", self.files.remove(index).content);
+        }
+        if !brought.is_empty() {
+            text.push_str("\n\nThis task brings files. They are at these paths, and only while you work on it:\n");
+            for (path, _) in &brought {
+                let _ = writeln!(text, "- {path}");
             }
         }
-        if !text.is_empty() {
-            self.add_file(&Self::prompt_file(workspace), format!("\n\n{text}"), None);
-        }
-        Ok(self)
+        self.instructions = false;
+        self.add_file(&Self::prompt_file(workspace), text, None);
+        Ok((self, brought))
     }
 
     /// What the `ConfigMap` that carries the files holds.
@@ -184,6 +181,7 @@ impl Contexts {
 
 struct Resolver<'a> {
     workspace: &'a str,
+    relative: &'a str,
     namespace: &'a str,
     config_maps: &'a BTreeMap<String, ConfigMap>,
     contexts: Contexts,
@@ -194,7 +192,7 @@ struct Resolver<'a> {
 impl Resolver<'_> {
     fn add(&mut self, item: &ContextItem, what: &str) -> Result<(), Problem> {
         let path = item.mount_path.as_deref().filter(|path| !path.is_empty());
-        let path = path.map(|path| absolute(self.workspace, path, what)).transpose()?;
+        let path = path.map(|path| absolute(self.relative, path, what)).transpose()?;
         match item.type_ {
             ContextType::Text => {
                 let text = item.text.clone().ok_or_else(|| lacks(what, "text"))?;
@@ -320,9 +318,9 @@ fn lacks(what: &str, field: &str) -> Problem {
     Problem::Invalid(format!("{what}.{field} is required for this type"))
 }
 
-/// The absolute form of a path: relative ones start at the workspace. A path that climbs out with dots is refused.
-fn absolute(workspace: &str, path: &str, what: &str) -> Result<String, Problem> {
-    let joined = if path.starts_with('/') { path.to_owned() } else { format!("{workspace}/{path}") };
+/// The absolute form of a path: relative ones start at `relative`. A path that climbs out with dots is refused.
+fn absolute(relative: &str, path: &str, what: &str) -> Result<String, Problem> {
+    let joined = if path.starts_with('/') { path.to_owned() } else { format!("{relative}/{path}") };
     let mut parts = Vec::new();
     for part in joined.split('/') {
         match part {
@@ -405,7 +403,7 @@ mod tests {
         let maps = BTreeMap::from([("guides".to_owned(), map)]);
         let (agent, task) = (items(agent), items(task));
         let layers = [Layer { source: "agent", items: &agent }, Layer { source: "task", items: &task }];
-        Contexts::resolve("/workspace", "ns", &layers, Some("do it"), &maps)
+        Contexts::resolve("/workspace", "/workspace", "ns", &layers, Some("do it"), &maps)
     }
 
     fn file<'a>(contexts: &'a Contexts, path: &str) -> &'a File {

@@ -13,11 +13,11 @@ pub(super) const CA_MERGED: &str = "/tools/ca-bundle.crt";
 /// The agent's configuration.
 pub(super) const CONFIG_FILE: &str = "/etc/kubeopencode/opencode.json";
 
-pub(super) fn variable(name: &str, value: impl Into<String>) -> EnvVar {
+pub(crate) fn variable(name: &str, value: impl Into<String>) -> EnvVar {
     EnvVar { name: name.into(), value: Some(value.into()), value_from: None }
 }
 
-pub(super) fn from_secret(name: &str, secret: &str, key: &str, optional: bool) -> EnvVar {
+pub(crate) fn from_secret(name: &str, secret: &str, key: &str, optional: bool) -> EnvVar {
     let selector = SecretKeySelector { name: secret.into(), key: key.into(), optional: optional.then_some(true) };
     let source = EnvVarSource { secret_key_ref: Some(selector), ..EnvVarSource::default() };
     EnvVar { name: name.into(), value: None, value_from: Some(source) }

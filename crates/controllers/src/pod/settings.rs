@@ -131,10 +131,10 @@ fn agent_config(config: Option<&serde_json::Value>) -> Result<(Option<String>, b
 }
 
 fn unique_ports(ports: &[ExtraPort]) -> Result<(), Invalid> {
-    let mut names = BTreeSet::from(["http"]);
+    let mut names = BTreeSet::from(["http", names::CONTEXT_PORT_NAME]);
     for port in ports {
         if !names.insert(&port.name) {
-            let problem = format!("the name {} is used twice; http is the server's own", port.name);
+            let problem = format!("the name {} is used twice; http and contexts are the server's own", port.name);
             return Err(invalid("spec.extraPorts", problem));
         }
     }
@@ -150,6 +150,9 @@ pub struct System {
     pub pull_policy: PullPolicy,
     /// How the agent's binary gets to `/tools`.
     pub tools: Tools,
+    /// An image with our own binary. It runs beside the agent: brings files to a server, tells about a session. Without
+    /// it, and where it is not [`Tools::Linked`] either, that is not done.
+    pub helper_image: Option<String>,
     /// The cluster's own DNS domain.
     pub cluster_domain: String,
 }
@@ -170,12 +173,18 @@ impl Default for System {
             image: images::SYSTEM.into(),
             pull_policy: PullPolicy::default(),
             tools: Tools::default(),
+            helper_image: None,
             cluster_domain: "cluster.local".into(),
         }
     }
 }
 
 impl System {
+    /// Whether our own binary is beside the agent.
+    pub fn helps(&self) -> bool {
+        self.tools == Tools::Linked || self.helper_image.is_some()
+    }
+
     /// With what the cluster's configuration says instead.
     #[must_use]
     pub fn with(mut self, cluster: Option<&KubeOpenCodeConfigSpec>) -> Self {

@@ -39,6 +39,7 @@ fn observed(agent: &str, template: Template) -> Observed {
         claims: Vec::new(),
         pods: Vec::new(),
         unfinished: 0,
+        new_token: None,
     }
 }
 

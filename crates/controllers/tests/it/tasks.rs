@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use api::kubeopencode::account::{Report, summarise};
 use api::kubeopencode::{Agent, AgentTemplate, Task};
 use engine::Decision;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use orrery_controllers::kubeopencode::host::{Host, ObservedAgent, Template};
-use orrery_controllers::kubeopencode::session::{Report, summarise};
 use orrery_controllers::kubeopencode::task::{Observed, Policy, Present, decide};
+use orrery_controllers::pod::Tools;
 use serde_json::{Value, json};
 
 use crate::support::{at, condition, container, env, object, status, steps, yaml};
@@ -311,7 +312,7 @@ fn a_task_waits_until_its_agent_is_ready_and_the_queue_lets_it_in() {
     let command = container(&object(&decision, "Pod")["spec"], "agent")["command"][2].clone();
     let command = command.as_str().unwrap();
     assert!(
-        command.contains("run --attach 'http://a.ns.svc.cluster.local:4096' --title 'kubeopencode/ns/hello/12345678'")
+        command.contains("run --attach 'http://a.ns.svc.cluster.local:4096' --title 'kubeopencode/ns/hello/345678-9'")
     );
     assert_eq!(
         container(&object(&decision, "Pod")["spec"], "agent")["image"],
@@ -326,20 +327,34 @@ status: { ready: true }
 ";
 
 #[test]
-fn what_a_task_brings_is_in_its_prompt_because_the_agent_is_elsewhere() {
-    let contexts = "\n  contexts: [{ type: Text, name: rules, text: be brief }, { type: Text, mountPath: guide.md, text: how to }]";
-    let decision = decided(present(&format!("{}{contexts}", agent_task()), agent(ADMITTED)), "2026-01-01T00:00:01Z");
+fn what_a_task_brings_is_sent_to_the_server_and_named_in_its_request() {
+    let contexts = "\n  contexts: [{ type: Text, name: rules, text: be brief }, { type: Text, mountPath: guide.md, text: how to }, { type: Git, optional: true, mountPath: /srv/repo, git: { repository: 'https://example.org/r' } }]";
+    let task = format!("{}{contexts}", agent_task());
+    let mut policy = Policy::default();
+    policy.system.tools = Tools::Linked;
+    let observed = Observed::Task(Box::new(present(&task, agent(ADMITTED))));
+    let decision = decide(&observed, &policy, at("2026-01-01T00:00:01Z"));
     let data = object(&decision, "ConfigMap")["data"].clone();
     let prompt = data["workspace-.kubeopencode-prompt.md"].as_str().unwrap().to_owned();
-    assert!(
-        prompt.contains("be brief") && prompt.contains("<file path=\"/workspace/guide.md\">\nhow to\n</file>"),
-        "{prompt}"
-    );
+    let guide = "/workspace/.kubeopencode/tasks/hello-345678-9/guide.md";
+    assert!(prompt.contains("be brief") && prompt.contains(&format!("- {guide}\n- /srv/repo")), "{prompt}");
     assert!(!prompt.contains("of the agent"), "the server has its own contexts already");
     let agent = container(&object(&decision, "Pod")["spec"], "agent");
-    let command = agent["command"][2].as_str().unwrap().to_owned();
-    assert!(command.contains("cat '/workspace/task.md' '/workspace/.kubeopencode/prompt.md'"), "{command}");
-    assert!(!env(&agent).iter().any(|(name, _)| name == "OPENCODE_CONFIG_CONTENT"));
+    let variable = |wanted: &str| env(&agent).into_iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
+    assert_eq!(variable("PROMPT_FILE").as_deref(), Some("/workspace/.kubeopencode/prompt.md"));
+    let items: Value = serde_json::from_str(&variable("CONTEXT_ITEMS").unwrap()).unwrap();
+    assert_eq!(items, json!([{ "path": guide, "optional": false }, { "path": "/srv/repo", "optional": true }]));
+    let url = "http://a.ns.svc.cluster.local:4095/tasks/hello-345678-9";
+    assert_eq!(variable("CONTEXT_URL").as_deref(), Some(url));
+    assert!(variable("OPENCODE_CONFIG_CONTENT").is_none());
+}
+
+#[test]
+fn nothing_is_mounted_over_the_workspace_of_a_server() {
+    let contexts = "\n  contexts: [{ type: Git, mountPath: /workspace, git: { repository: 'https://example.org/r' } }]";
+    let decision = decided(present(&format!("{}{contexts}", agent_task()), agent(ADMITTED)), "2026-01-01T00:00:01Z");
+    assert_eq!(condition(&status(&decision), "Ready").1, "ContextError");
+    assert!(status(&decision).to_string().contains("relative mountPath"));
 }
 
 #[test]

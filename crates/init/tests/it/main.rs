@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 mod context;
+mod delivery;
 mod git;
 mod url;

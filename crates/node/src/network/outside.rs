@@ -1,5 +1,7 @@
 //! The way out: connections of Pods to the outside become connections of this machine.
 
+mod reset;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -15,6 +17,7 @@ use tokio::net::{TcpStream, UdpSocket};
 
 use super::{HOST_ADDRESS, Network};
 use crate::shim::wire::Request;
+use reset::Recent;
 
 /// The tun device's own.
 const PACKET: u16 = 1500;
@@ -23,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Carries connections.
 pub(super) async fn serve(network: Arc<Network>) -> io::Result<()> {
     let device = network.descriptor(&Request::WayOut).await?;
-    let device = Tun(crate::shim::sys::register(device)?);
+    let device = Tun { device: crate::shim::sys::register(device)?, recent: Recent::default() };
     let mut config = IpStackConfig::default();
     config.mtu(PACKET).map_err(io::Error::other)?;
     let mut stack = IpStack::new(config, device);
@@ -103,15 +106,28 @@ async fn carry_datagrams(mut inbound: IpStackUdpStream) {
 }
 
 /// A tun device as a stream of packets: one read or write is one packet.
-struct Tun(AsyncFd<OwnedFd>);
+struct Tun {
+    device: AsyncFd<OwnedFd>,
+    recent: Recent,
+}
 
 impl AsyncRead for Tun {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         loop {
-            let mut guard = ready!(self.0.poll_read_ready(context))?;
+            let this = &mut *self;
+            let mut guard = ready!(this.device.poll_read_ready(context))?;
             let room = buffer.initialize_unfilled();
             match guard.try_io(|device| Ok(nix::unistd::read(device.get_ref(), room)?)) {
-                Ok(read) => return Poll::Ready(read.map(|length| buffer.advance(length))),
+                Ok(Ok(length)) => {
+                    this.recent.remember(&room[..length]);
+                    buffer.advance(length);
+                    return Poll::Ready(Ok(()));
+                }
+                Ok(Err(error)) => return Poll::Ready(Err(error)),
                 Err(_would_block) => {}
             }
         }
@@ -120,9 +136,11 @@ impl AsyncRead for Tun {
 
 impl AsyncWrite for Tun {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, packet: &[u8]) -> Poll<io::Result<usize>> {
+        let mended = self.recent.mend(packet);
+        let sent = mended.as_deref().unwrap_or(packet);
         loop {
-            let mut guard = ready!(self.0.poll_write_ready(context))?;
-            match guard.try_io(|device| Ok(nix::unistd::write(device.get_ref(), packet)?)) {
+            let mut guard = ready!(self.device.poll_write_ready(context))?;
+            match guard.try_io(|device| Ok(nix::unistd::write(device.get_ref(), sent)?)) {
                 Ok(written) => return Poll::Ready(written),
                 Err(_would_block) => {}
             }

@@ -7,11 +7,14 @@ use anyhow::{Context as _, bail};
 
 use init::Env;
 
+/// This program, where Pods of this machine see it.
+const OWN: &str = "/kubeopencode";
 /// Where installers put it, beside what PATH says.
 const USUAL: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/opt/opencode/bin", "/opt/orrery/bin"];
 
 pub fn run(env: &Env) -> anyhow::Result<()> {
     let tools = PathBuf::from(env.get_or("TOOLS_DIR", "/tools"));
+    link(Path::new(OWN), &tools.join("kubeopencode"))?;
     let Some(binary) = find(env, &tools) else {
         if env.flag("TOOLS_OPTIONAL") {
             crate::style::say("opencode is not installed on this machine; the Task's own command may not need it");
@@ -19,13 +22,25 @@ pub fn run(env: &Env) -> anyhow::Result<()> {
         }
         bail!("opencode is not installed where Pods can see it: install it with `npm install -g opencode-ai`");
     };
-    let link = tools.join("opencode");
+    link(&binary, &tools.join("opencode"))
+}
+
+fn link(binary: &Path, link: &Path) -> anyhow::Result<()> {
     if link.symlink_metadata().is_ok() {
-        std::fs::remove_file(&link)?;
+        std::fs::remove_file(link)?;
     }
-    symlink(&binary, &link).with_context(|| format!("cannot link {}", link.display()))?;
+    symlink(binary, link).with_context(|| format!("cannot link {}", link.display()))?;
     crate::style::say(format_args!("{} is {}", link.display(), binary.display()));
     Ok(())
+}
+
+/// `self-init`: copies this program, for containers of other images.
+pub fn copy_self(env: &Env) -> anyhow::Result<()> {
+    let target = PathBuf::from(env.get_or("TOOLS_DIR", "/tools")).join("kubeopencode");
+    let beside = target.with_extension("new");
+    std::fs::copy("/proc/self/exe", &beside).with_context(|| format!("cannot copy to {}", beside.display()))?;
+    std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o755))?;
+    Ok(std::fs::rename(beside, target)?)
 }
 
 fn find(env: &Env, tools: &Path) -> Option<PathBuf> {

@@ -1,12 +1,10 @@
 //! The product's controllers, on this machine.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use apiserver::pods::PodAccess;
 use controllers::kubeopencode::session::{Dial, HttpSessions, Server, Stream};
-use controllers::logs::Archive;
 use controllers::pod::Tools;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
@@ -16,10 +14,9 @@ use tokio_util::sync::CancellationToken;
 pub async fn run(
     client: kube::Client,
     pods: Arc<dyn PodAccess>,
-    logs: PathBuf,
+    mut options: controllers::Options,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    let mut options = controllers::Options { logs: Some(Archive { directory: logs }), ..Default::default() };
     // The agent's binary is on this machine already; a copy for each Pod would cost a second and 185 MB.
     options.policy.system.tools = Tools::Linked;
     let sessions = HttpSessions::new(Arc::new(Inside { client: client.clone(), pods }));

@@ -55,14 +55,29 @@ impl Machine {
     fn programs(&self) -> anyhow::Result<BTreeMap<String, PathBuf>> {
         let own = std::env::current_exe().context("where is this program?")?;
         let mut programs = BTreeMap::from([("/kubeopencode".to_owned(), own)]);
+        programs.extend(self.opencode()?.map(|path| ("/opt/orrery/bin/opencode".to_owned(), path)));
+        Ok(programs)
+    }
+
+    /// The agent's program outside of where every Pod of this machine's files sees it.
+    fn opencode(&self) -> anyhow::Result<Option<PathBuf>> {
         let asked = self.options.opencode.clone();
         if let Some(path) = &asked {
             anyhow::ensure!(path.is_file(), "--opencode {}: there is no such file", path.display());
         }
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let usual = home.map(|home| home.join(".opencode/bin/opencode")).filter(|path| path.is_file());
-        programs.extend(asked.or(usual).map(|path| ("/opt/orrery/bin/opencode".to_owned(), path)));
-        Ok(programs)
+        Ok(asked.or(usual))
+    }
+
+    /// Says at once that the agent is not there, instead of in a Pod's log.
+    pub fn require_opencode(&self) -> anyhow::Result<()> {
+        let everywhere = ["/usr/local/bin/opencode", "/usr/bin/opencode"].iter().any(|path| Path::new(path).is_file());
+        anyhow::ensure!(
+            everywhere || self.opencode()?.is_some(),
+            "OpenCode is not on this machine: name its program with --opencode (`scripts/opencode` gets it from npm)"
+        );
+        Ok(())
     }
 
     /// Runs Pods until `stop`. They go on after that, under their shims.

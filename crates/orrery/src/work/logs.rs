@@ -71,11 +71,14 @@ pub async fn follow(cluster: &Cluster, name: &str) -> anyhow::Result<()> {
             matches!(phase(task), Some(TaskPhase::Running | TaskPhase::Completed | TaskPhase::Failed))
         })
     };
-    let task = await_condition(tasks, name, started).await?.with_context(|| format!("Task {name} was deleted"))?;
+    let task = await_condition(tasks.clone(), name, started).await?;
+    let task = task.with_context(|| format!("Task {name} was deleted"))?;
     let Some(pod) = task.status.and_then(|status| status.pod_name) else { return Ok(()) };
-    let speaks = |pod: Option<&Pod>| pod.is_none_or(has_spoken);
-    if await_condition(pods.clone(), &pod, speaks).await?.is_none() {
-        return Ok(());
+    // A Task is recorded as running before its Pod is there, and may end without it.
+    let speaks = |pod: Option<&Pod>| pod.is_some_and(has_spoken);
+    tokio::select! {
+        spoken = await_condition(pods.clone(), &pod, speaks) => { spoken?; }
+        over = await_condition(tasks, name, super::run::is_over) => { over?; }
     }
     let parameters = LogParams { container: Some(AGENT.into()), follow: true, ..LogParams::default() };
     let mut lines = match pods.log_stream(&pod, &parameters).await {

@@ -126,7 +126,7 @@ fn context(file: &PathBuf) -> anyhow::Result<ContextItem> {
 }
 
 /// Whether a Task has ended, or is gone.
-fn is_over(task: Option<&Task>) -> bool {
+pub fn is_over(task: Option<&Task>) -> bool {
     task.is_none_or(|task| phase(task).is_some_and(TaskPhase::is_final))
 }
 
@@ -134,7 +134,7 @@ pub fn phase(task: &Task) -> Option<TaskPhase> {
     task.status.as_ref().and_then(|status| status.phase)
 }
 
-fn result(task: &Task) -> (TaskPhase, String) {
+pub fn result(task: &Task) -> (TaskPhase, String) {
     let conditions = task.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
     let told = conditions.into_iter().find(|condition| condition.type_ == "Failed" || condition.type_ == "Stopped");
     (phase(task).unwrap_or(TaskPhase::Failed), told.map(|condition| condition.message).unwrap_or_default())

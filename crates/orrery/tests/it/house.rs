@@ -9,7 +9,8 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("orrery-machinery", &[]),
     ("orrery-api", &[]),
-    ("orrery-init", &[]),
+    ("orrery-init", &["orrery-api"]),
+    ("orrery-model", &[]),
     ("orrery-store", &["orrery-machinery"]),
     ("orrery-apiserver", &["orrery-machinery", "orrery-store"]),
     ("orrery-engine", &["orrery-api"]),

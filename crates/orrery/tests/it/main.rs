@@ -1,8 +1,11 @@
 //! Tests of the whole binary.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
+mod agents;
 mod cli;
 mod clients;
+mod contexts;
+mod controller;
 mod damage;
 mod full_disk;
 mod house;
@@ -11,3 +14,4 @@ mod kill;
 mod kubectl;
 mod plane;
 mod up;
+mod work;

@@ -2,7 +2,7 @@
 //! byte of a message is its channel.
 
 use axum::extract::FromRequestParts as _;
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use futures::{SinkExt as _, StreamExt as _};
 use http::header::UPGRADE;
@@ -75,7 +75,9 @@ pub async fn run(socket: WebSocket, mut session: ExecSession, closing: Cancellat
     };
     // Nobody is left to tell when the client is gone already.
     let _ = sink.send(frame(ERROR, outcome(&exit).to_string().as_bytes())).await;
-    let _ = sink.send(Message::Close(None)).await;
+    // Without a code kubectl takes the end for a broken connection.
+    let normal = CloseFrame { code: close_code::NORMAL, reason: "".into() };
+    let _ = sink.send(Message::Close(Some(normal))).await;
 }
 
 async fn receive(

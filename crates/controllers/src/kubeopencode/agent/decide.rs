@@ -48,6 +48,9 @@ pub fn decide(observed: &Observed, system: &System, now: Timestamp) -> Decision 
     for claim in objects.claims.iter().filter(|claim| !observed.claims.contains(&claim.name_any())) {
         decision.create(claim);
     }
+    if let Some(token) = observed.new_token.as_ref().filter(|_| system.helps()) {
+        decision.create(&objects::token(agent, token));
+    }
     decision.apply(&objects.deployment).apply(&objects.service);
     if let Some(at) = rest.look_again {
         decision.look_again(at);

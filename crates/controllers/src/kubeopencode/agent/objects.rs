@@ -6,8 +6,8 @@ use api::kubeopencode::{Agent, Protocol, VolumePersistence, names};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy};
 use k8s_openapi::api::core::v1::{
     ConfigMap, ContainerPort, EnvVar, HTTPGetAction, PersistentVolumeClaim, PersistentVolumeClaimSpec,
-    PersistentVolumeClaimVolumeSource, Probe, Service, ServicePort, ServiceSpec, TCPSocketAction, Volume, VolumeMount,
-    VolumeResourceRequirements,
+    PersistentVolumeClaimVolumeSource, Probe, Secret, Service, ServicePort, ServiceSpec, TCPSocketAction, Volume,
+    VolumeMount, VolumeResourceRequirements,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::observe::Observed;
 use crate::kubeopencode::owner::owned;
-use crate::pod::{Contexts, Layer, Main, Problem, Recipe, Settings, System};
+use crate::pod::{Contexts, Layer, Main, Problem, Recipe, Settings, System, from_secret, variable};
 
 /// Where the sessions' database is kept.
 const SESSIONS: &str = "/data/sessions";
@@ -51,7 +51,7 @@ pub(super) fn build(
         config_map,
         claims: claims(agent),
         deployment: deployment(agent, settings, system, &contexts, replicas),
-        service: service(agent, settings),
+        service: service(agent, settings, system),
     };
     Ok((objects, skipped))
 }
@@ -61,7 +61,8 @@ fn contexts(observed: &Observed, settings: &Settings) -> Result<Contexts, Proble
     let items = observed.host.blueprint().ok().and_then(|blueprint| blueprint.contexts).unwrap_or_default();
     let layers = [Layer { source: "spec.contexts", items: &items }];
     let namespace = agent.namespace().unwrap_or_default();
-    let contexts = Contexts::resolve(&settings.workspace, &namespace, &layers, None, &observed.config_maps)?;
+    let contexts =
+        Contexts::resolve(&settings.workspace, &settings.workspace, &namespace, &layers, None, &observed.config_maps)?;
     Ok(contexts.with_config(settings))
 }
 
@@ -89,7 +90,7 @@ fn deployment(agent: &Agent, settings: &Settings, system: &System, contexts: &Co
         config_map: &names::server_config_map(&name),
         labels: labels(agent),
         annotations: BTreeMap::from([(names::CONTEXT_HASH_ANNOTATION.to_owned(), digest(contexts))]),
-        main: main(agent, settings),
+        main: main(agent, settings, system),
     };
     // Two Pods must not hold a volume of one: the old one goes before the new one comes.
     let keeps = agent.spec.persistence.as_ref().is_some_and(|kept| kept.sessions.is_some() || kept.workspace.is_some());
@@ -107,7 +108,7 @@ fn deployment(agent: &Agent, settings: &Settings, system: &System, contexts: &Co
     }
 }
 
-fn main(agent: &Agent, settings: &Settings) -> Main {
+fn main(agent: &Agent, settings: &Settings, system: &System) -> Main {
     let port = agent.spec.port;
     let name = agent.name_any();
     let kept = agent.spec.persistence.clone().unwrap_or_default();
@@ -124,8 +125,16 @@ fn main(agent: &Agent, settings: &Settings) -> Main {
         });
         mounts.push(VolumeMount { name: "session-data".into(), mount_path: SESSIONS.into(), ..VolumeMount::default() });
     }
+    let mut takes_files = "";
+    if system.helps() {
+        env.push(variable("CONTEXT_PORT", context_port(agent, settings).to_string()));
+        env.push(from_secret("CONTEXT_TOKEN", &names::context_secret(&name), names::CONTEXT_TOKEN_KEY, false));
+        // In the server's own container, because a path outside of the workspace exists only there.
+        takes_files =
+            "while :; do /tools/kubeopencode context-serve; sleep 1; done &\nunset CONTEXT_TOKEN CONTEXT_PORT\n";
+    }
     let script = format!(
-        "ln -sf /tools/opencode /usr/local/bin/opencode 2>/dev/null\nexec /tools/opencode serve --port {port} --hostname 0.0.0.0"
+        "ln -sf /tools/opencode /usr/local/bin/opencode 2>/dev/null\n{takes_files}exec /tools/opencode serve --port {port} --hostname 0.0.0.0"
     );
     let status = |period, failures, delay| Probe {
         http_get: Some(HTTPGetAction {
@@ -152,7 +161,7 @@ fn main(agent: &Agent, settings: &Settings) -> Main {
         image: settings.images.executor.clone(),
         command: vec!["sh".into(), "-c".into(), script],
         env,
-        ports: ports(agent, settings),
+        ports: ports(agent, settings, system),
         startup: Some(status(2, 60, Some(1))),
         liveness: Some(alive),
         readiness: Some(status(10, 3, None)),
@@ -164,7 +173,13 @@ fn main(agent: &Agent, settings: &Settings) -> Main {
     }
 }
 
-fn ports(agent: &Agent, settings: &Settings) -> Vec<ContainerPort> {
+/// Where a server takes the files of Tasks: beside its own port, unless the user has another use for it.
+pub(crate) fn context_port(agent: &Agent, settings: &Settings) -> i32 {
+    let taken = |port: &i32| *port == agent.spec.port || settings.extra_ports.iter().any(|extra| extra.port == *port);
+    (1024..=4095).rev().find(|port| !taken(port)).unwrap_or(4095)
+}
+
+fn ports(agent: &Agent, settings: &Settings, system: &System) -> Vec<ContainerPort> {
     let own = ContainerPort {
         name: Some("http".into()),
         container_port: agent.spec.port,
@@ -177,7 +192,13 @@ fn ports(agent: &Agent, settings: &Settings) -> Vec<ContainerPort> {
         protocol: Some(protocol(port.protocol).into()),
         ..ContainerPort::default()
     });
-    std::iter::once(own).chain(more).collect()
+    let files = system.helps().then(|| ContainerPort {
+        name: Some(names::CONTEXT_PORT_NAME.into()),
+        container_port: context_port(agent, settings),
+        protocol: Some("TCP".into()),
+        ..ContainerPort::default()
+    });
+    std::iter::once(own).chain(more).chain(files).collect()
 }
 
 fn protocol(protocol: Protocol) -> &'static str {
@@ -187,8 +208,8 @@ fn protocol(protocol: Protocol) -> &'static str {
     }
 }
 
-fn service(agent: &Agent, settings: &Settings) -> Service {
-    let ports = ports(agent, settings).into_iter().map(|port| ServicePort {
+fn service(agent: &Agent, settings: &Settings, system: &System) -> Service {
+    let ports = ports(agent, settings, system).into_iter().map(|port| ServicePort {
         name: port.name,
         port: port.container_port,
         target_port: Some(IntOrString::Int(port.container_port)),
@@ -204,6 +225,16 @@ fn service(agent: &Agent, settings: &Settings) -> Service {
             ..ServiceSpec::default()
         }),
         status: None,
+    }
+}
+
+/// What a Task must know to bring files to this Agent's server.
+pub(super) fn token(agent: &Agent, token: &str) -> Secret {
+    let data = BTreeMap::from([(names::CONTEXT_TOKEN_KEY.to_owned(), token.to_owned())]);
+    Secret {
+        metadata: owned(agent, names::context_secret(&agent.name_any()), labels(agent)),
+        string_data: Some(data),
+        ..Secret::default()
     }
 }
 

@@ -7,12 +7,12 @@ use api::kubeopencode::{Agent, AgentTemplate, KubeOpenCodeConfig, KubeOpenCodeCo
 use engine::{Controller, Decision, Error, Failure, Key, View, Watches};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
 use kube::ResourceExt;
 use kube::core::{Expression, PartialObjectMeta, Selector};
 
 use crate::kubeopencode::host::{ObservedAgent, cluster_config};
-use crate::kubeopencode::owner::MANAGED_BY;
+use crate::kubeopencode::owner::{MANAGED_BY, belongs_to};
 use crate::pod::{System, config_maps_needed};
 
 /// Keeps Agents as they are declared.
@@ -40,6 +40,8 @@ pub struct Observed {
     pub pods: Vec<Arc<Pod>>,
     /// How many Tasks of this Agent have not ended.
     pub unfinished: usize,
+    /// A token for those who bring files, when there is none yet.
+    pub new_token: Option<String>,
 }
 
 type ConfigMapName = PartialObjectMeta<ConfigMap>;
@@ -123,7 +125,8 @@ impl Controller for AgentController {
         let unfinished =
             view.list::<Task>(&key.namespace).iter().filter(refers).filter(|task| is_unfinished(task)).count();
         let cluster = cluster_config(view);
-        Ok(Some(Observed { host, cluster, config_maps, deployment, config_map, claims, pods, unfinished }))
+        let new_token = if self.system.helps() { new_token(&host.agent, view).await? } else { None };
+        Ok(Some(Observed { host, cluster, config_maps, deployment, config_map, claims, pods, unfinished, new_token }))
     }
 
     fn decide(&self, observed: &Observed, now: Timestamp) -> Decision {
@@ -133,6 +136,14 @@ impl Controller for AgentController {
     fn refused(&self, observed: &Observed, failure: &Failure, now: Timestamp) -> Decision {
         super::decide::refused(observed, failure, now)
     }
+}
+
+/// A token, unless this very Agent has one. Chance has no place in a decision, so it is drawn here.
+async fn new_token(agent: &Agent, view: &View) -> Result<Option<String>, Error> {
+    let key = Key::new(agent.namespace().unwrap_or_default(), names::context_secret(&agent.name_any()));
+    let present = view.live::<Secret>(&key).await?;
+    let ours = present.is_some_and(|secret| belongs_to(&*secret, &agent.uid().unwrap_or_default()));
+    Ok((!ours).then(|| hex::encode(rand::random::<[u8; 32]>())))
 }
 
 fn agents(view: &View, namespace: &str, wanted: impl Fn(&Agent) -> bool) -> Vec<Key> {

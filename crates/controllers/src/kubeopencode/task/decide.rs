@@ -238,7 +238,13 @@ impl<'a> Deciding<'a> {
                 }
             },
             PodState::Failed { reason, message } => {
-                then_release(self.end(TaskPhase::Failed, &word(&reason), message), pod)
+                // The agent knows better than its exit code what went wrong.
+                let (reason, message) = match self.session_error() {
+                    Some(error) if message.contains(&error) => ("SessionError".into(), message),
+                    Some(error) => ("SessionError".into(), format!("{message}: {error}")),
+                    None => (word(&reason), message),
+                };
+                then_release(self.end(TaskPhase::Failed, &reason, message), pod)
             }
         }
     }

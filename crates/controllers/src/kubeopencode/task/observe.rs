@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use api::kubeopencode::account::Report;
 use api::kubeopencode::{Agent, AgentTemplate, KubeOpenCodeConfig, KubeOpenCodeConfigSpec, Task, names};
 use engine::{Change, Controller, Decision, Error, Failure, Key, View, Watches};
 use jiff::Timestamp;
@@ -13,7 +14,7 @@ use kube::core::{Expression, Selector};
 use super::{Policy, decide, outcome};
 use crate::kubeopencode::host::{Host, ObservedAgent, cluster_config};
 use crate::kubeopencode::owner::belongs_to;
-use crate::kubeopencode::session::{Report, Server, Sessions};
+use crate::kubeopencode::session::{Server, Sessions};
 use crate::logs::Archive;
 use crate::pod::config_maps_needed;
 
@@ -152,7 +153,9 @@ impl TaskController {
         if let Some(logs) = &self.logs {
             logs.keep(view.client(), task, pod).await;
         }
-        let Host::Agent(observed) = host else { return None };
+        let Host::Agent(observed) = host else {
+            return outcome::report(pod).filter(|report| report.session.id.is_some());
+        };
         let server = server(&observed.agent, view).await?;
         let title = super::recipe::title(task);
         if stopping && !task.status.as_ref().and_then(|s| s.phase).is_some_and(api::kubeopencode::TaskPhase::is_final) {

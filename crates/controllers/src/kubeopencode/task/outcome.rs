@@ -1,5 +1,6 @@
 //! What a Pod's status means for the Task.
 
+use api::kubeopencode::account::Report;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 /// Where a Task's Pod is.
@@ -72,13 +73,27 @@ fn containers(pod: &Pod) -> impl Iterator<Item = ContainerStatus> {
     status.init_container_statuses.into_iter().flatten().chain(status.container_statuses.into_iter().flatten())
 }
 
+/// What the agent's container left as its last words.
+pub(super) fn report(pod: &Pod) -> Option<Report> {
+    let agent = containers(pod).find(|container| container.name == "agent")?;
+    Report::read(&agent.state?.terminated?.message?)
+}
+
 fn failure(pod: &Pod) -> PodState {
     let status = pod.status.clone().unwrap_or_default();
     let broken = containers(pod).find_map(|container| {
         let ended = container.state?.terminated?;
         (ended.exit_code != 0).then(|| {
-            let reason = ended.reason.unwrap_or_else(|| "Error".into());
-            let note = ended.message.map(|message| format!(": {}", message.trim())).unwrap_or_default();
+            let report = ended.message.as_deref().and_then(Report::read);
+            let (word, told) = match report {
+                Some(report) => (report.reason, report.error),
+                None => (None, ended.message),
+            };
+            if let (Some(word), Some(told)) = (word.clone(), told.clone()) {
+                return (word, told);
+            }
+            let reason = word.or(ended.reason).unwrap_or_else(|| "Error".into());
+            let note = told.map(|message| format!(": {}", message.trim())).unwrap_or_default();
             (reason, format!("container {} ended with exit code {}{note}", container.name, ended.exit_code))
         })
     });

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use api::kubeopencode::{Task, names};
 use k8s_openapi::api::core::v1::{ConfigMap, EnvVar, Pod};
 use kube::ResourceExt;
+use serde_json::json;
 
 use super::Policy;
 use super::observe::Present;
+use crate::kubeopencode::agent::context_port;
 use crate::kubeopencode::host::{Host, agent_url};
 use crate::kubeopencode::owner::owned;
-use crate::pod::{Contexts, Invalid, Layer, Main, Problem, Recipe, Settings};
+use crate::pod::{Contexts, Invalid, Layer, Main, Problem, Recipe, Settings, System, from_secret, variable};
 
 /// Why a Task cannot be started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +48,7 @@ pub(super) fn objects(present: &Present, policy: &Policy) -> Result<(ConfigMap, 
     let task = &*present.task;
     let settings = present.host.settings(present.cluster.as_ref())?;
     let system = policy.system.clone().with(present.cluster.as_ref());
-    let contexts = contexts(present, &settings)?;
+    let (contexts, brought) = contexts(present, &settings, &system)?;
     let config_map_name = names::task_config_map(&task.name_any());
     let recipe = Recipe {
         settings: &settings,
@@ -55,7 +57,7 @@ pub(super) fn objects(present: &Present, policy: &Policy) -> Result<(ConfigMap, 
         config_map: &config_map_name,
         labels: labels(task),
         annotations: BTreeMap::new(),
-        main: main(present, &settings, &contexts, &system.cluster_domain)?,
+        main: main(present, &settings, &system, &brought)?,
     };
     let template = recipe.template();
     let mut metadata = owned(task, names::task_pod(&task.name_any()), BTreeMap::new());
@@ -88,7 +90,10 @@ fn attaches(present: &Present, settings: &Settings) -> bool {
     matches!(present.host, Host::Agent(_)) && settings.command.is_none()
 }
 
-fn contexts(present: &Present, settings: &Settings) -> Result<Contexts, Unready> {
+/// Paths that a Task brings to an Agent's server, and whether each may be missing.
+type Brought = Vec<(String, bool)>;
+
+fn contexts(present: &Present, settings: &Settings, system: &System) -> Result<(Contexts, Brought), Unready> {
     let task = &*present.task;
     let attaches = attaches(present, settings);
     let (source, of_host) = present.host.contexts();
@@ -100,44 +105,89 @@ fn contexts(present: &Present, settings: &Settings) -> Result<Contexts, Unready>
     ];
     let namespace = task.namespace().unwrap_or_default();
     let description = task.spec.description.as_deref().filter(|text| !text.is_empty());
-    let contexts = Contexts::resolve(&settings.workspace, &namespace, &layers, description, &present.config_maps)?;
-    if attaches { Ok(contexts.for_prompt(&settings.workspace)?) } else { Ok(contexts.with_config(settings)) }
+    let workspace = &settings.workspace;
+    // The workspace of a server is shared: what has no place of its own goes to a directory of the Task's own.
+    let relative = if attaches { own_directory(task, workspace) } else { workspace.clone() };
+    let contexts = Contexts::resolve(workspace, &relative, &namespace, &layers, description, &present.config_maps)?;
+    if !attaches {
+        return Ok((contexts.with_config(settings), Vec::new()));
+    }
+    let (contexts, brought) = contexts.for_prompt(workspace, description.unwrap_or_default())?;
+    if !brought.is_empty() && !system.helps() {
+        return Err(Problem::Invalid(format!(
+            "spec.contexts: {} cannot be brought to a running Agent, because the controller has no --helper-image: set \
+             it, declare the context in the Agent, or use templateRef",
+            brought[0].0
+        ))
+        .into());
+    }
+    Ok((contexts, brought))
 }
 
-fn main(present: &Present, settings: &Settings, contexts: &Contexts, cluster_domain: &str) -> Result<Main, Unready> {
+/// Where on an Agent's server a Task's relative paths begin.
+fn own_directory(task: &Task, workspace: &str) -> String {
+    let name = names::task_on_server(&task.name_any(), &task.uid().unwrap_or_default());
+    format!("{workspace}/{}/{name}", names::TASK_DIRECTORIES)
+}
+
+fn main(present: &Present, settings: &Settings, system: &System, brought: &Brought) -> Result<Main, Unready> {
     let task = &*present.task;
-    let variable = |name: &str, value: String| EnvVar { name: name.into(), value: Some(value), value_from: None };
-    let env =
+    let mut env =
         vec![variable("TASK_NAME", task.name_any()), variable("TASK_NAMESPACE", task.namespace().unwrap_or_default())];
-    let base = Main { name: "agent", env, restart_policy: "Never", ..Main::default() };
     if let Some(command) = &settings.command {
         let image = settings.images.executor.clone();
+        let base = Main { name: "agent", env, restart_policy: "Never", ..Main::default() };
         return Ok(Main { image, command: command.clone(), custom: true, ..base });
     }
     if task.spec.description.as_deref().unwrap_or_default().is_empty() {
         let problem = "is required: it is what the agent is asked to do (unless the host has a command of its own)";
         return Err(Problem::Invalid(format!("spec.description: {problem}")).into());
     }
-    let files: Vec<String> = prompt_files(contexts, &settings.workspace).map(|file| quoted(&file)).collect();
-    let prompt = format!("\"$(cat {})\"", files.join(" "));
-    let title = quoted(&title(task));
-    let (image, script) = if let Host::Agent(observed) = &present.host {
-        let url = quoted(&agent_url(&observed.agent, cluster_domain));
-        let script = format!("{LINK}\nexec /tools/opencode run --attach {url} --title {title} {prompt}");
-        (settings.images.attach.clone(), script)
+    let workspace = &settings.workspace;
+    let title = title(task);
+    let (image, prelude, prompt, words) = if let Host::Agent(observed) = &present.host {
+        let url = quoted(&agent_url(&observed.agent, &system.cluster_domain));
+        let words = format!("/tools/opencode run --attach {url} --title {}", quoted(&title));
+        (&settings.images.attach, LINK.to_owned(), Contexts::prompt_file(workspace), words)
     } else {
-        let script = format!("{LINK}\n{MODELS}\nexec /tools/opencode run --title {title} {prompt}");
-        (settings.images.executor.clone(), script)
+        let words = format!("/tools/opencode run --title {}", quoted(&title));
+        (&settings.images.executor, format!("{LINK}\n{MODELS}"), format!("{workspace}/task.md"), words)
     };
-    Ok(Main { image, command: vec!["sh".into(), "-c".into(), script], ..base })
+    // By standard input: an argument has a limit, and the agent puts quotes around one with spaces.
+    let script = if system.helps() {
+        env.extend(helper(present, settings, system, brought));
+        env.push(variable("PROMPT_FILE", prompt));
+        format!("{prelude}\nexec /tools/kubeopencode agent-run -- {words}")
+    } else {
+        format!("{prelude}\nexec {words} < {}", quoted(&prompt))
+    };
+    let command = vec!["sh".into(), "-c".into(), script];
+    Ok(Main { name: "agent", image: image.clone(), command, env, restart_policy: "Never", ..Main::default() })
 }
 
-/// The files that make the prompt, in their order: the request, and after it what a server could not read otherwise.
-fn prompt_files(contexts: &Contexts, workspace: &str) -> impl Iterator<Item = String> {
-    let task = format!("{workspace}/task.md");
-    let more = Contexts::prompt_file(workspace);
-    let has_more = contexts.files.iter().any(|file| file.path == more);
-    std::iter::once(task).chain(has_more.then_some(more))
+/// What our binary beside the agent has to know.
+fn helper(present: &Present, settings: &Settings, system: &System, brought: &Brought) -> Vec<EnvVar> {
+    let task = &*present.task;
+    let Host::Agent(observed) = &present.host else {
+        // The agent ends with its Pod: what it knows about the session must be asked before.
+        return vec![variable("SESSION_TITLE", title(task)), variable("SESSION_EXPORT", "true")];
+    };
+    let agent = &observed.agent;
+    let mut env =
+        vec![variable("SESSION_TITLE", title(task)), variable("AGENT_URL", agent_url(agent, &system.cluster_domain))];
+    if brought.is_empty() {
+        return env;
+    }
+    let (name, namespace) = (agent.name_any(), agent.namespace().unwrap_or_default());
+    let (port, domain) = (context_port(agent, settings), &system.cluster_domain);
+    let own = names::task_on_server(&task.name_any(), &task.uid().unwrap_or_default());
+    let items: Vec<_> = brought.iter().map(|(path, optional)| json!({ "path": path, "optional": optional })).collect();
+    env.extend([
+        variable("CONTEXT_URL", format!("http://{name}.{namespace}.svc.{domain}:{port}/tasks/{own}")),
+        from_secret("CONTEXT_TOKEN", &names::context_secret(&name), names::CONTEXT_TOKEN_KEY, false),
+        variable("CONTEXT_ITEMS", json!(items).to_string()),
+    ]);
+    env
 }
 
 /// The agent starts itself again by name now and then.

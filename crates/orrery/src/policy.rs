@@ -1,0 +1,42 @@
+//! What the operator decides about Tasks: the same options wherever controllers run.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use controllers::logs::Archive;
+
+/// The options.
+#[derive(Clone, Debug, clap::Args)]
+#[group(id = "policy")]
+pub struct Options {
+    /// How long a Pod may fail to get its image, or to start at all, before its Task fails.
+    #[arg(long, default_value = "5m", value_parser = duration, value_name = "DURATION")]
+    image_patience: Duration,
+    /// How long a Task waits for an Agent, a template or a ConfigMap that is not there (yet).
+    #[arg(long, default_value = "30s", value_parser = duration, value_name = "DURATION")]
+    dependency_patience: Duration,
+    /// Objects of one kind that are worked on at the same time.
+    #[arg(long, default_value_t = 1, value_name = "COUNT")]
+    workers: usize,
+    /// Where logs are kept before their Pod is deleted.
+    #[arg(long, value_name = "DIR")]
+    log_dir: Option<PathBuf>,
+}
+
+impl Options {
+    /// As the controllers take them; logs go to `usual` when the operator names no other place.
+    pub fn controllers(&self, usual: Option<PathBuf>) -> controllers::Options {
+        let mut options = controllers::Options::default();
+        options.policy.image_patience = self.image_patience;
+        options.policy.dependency_patience = self.dependency_patience;
+        options.engine.workers = self.workers;
+        options.logs = self.log_dir.clone().or(usual).map(|directory| Archive { directory });
+        options
+    }
+}
+
+/// A duration as Kubernetes writes it.
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = api::duration::Duration(text.to_owned()).parse().map_err(|error| error.to_string())?;
+    Duration::try_from(parsed).map_err(|_| format!("{text} is in the past"))
+}
