@@ -14,10 +14,10 @@ help: ## List the targets
 tools: ## Install what building and testing need (Debian packages)
 	@scripts/tools build test
 
-up: ui ## Build and run the plane on this machine, with a demo agent
+up: ui ## Build and run the plane on this machine, with a demo agent (UP="--api-port 0 …" for other options)
 	@scripts/tools build
 	$(CARGO) build --release --locked --package orrery
-	ORRERY_OPENCODE="$$(scripts/opencode)" $(or $(CARGO_TARGET_DIR),target)/release/orrery up --demo
+	ORRERY_OPENCODE="$$(scripts/opencode)" $(or $(CARGO_TARGET_DIR),target)/release/orrery up --demo $(UP)
 
 ui: ui/dist/index.html ## Build the web UI
 

@@ -76,6 +76,13 @@ impl World {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// What kubectl says when it fails, as it must.
+    pub fn refused(&self, words: &[&str]) -> String {
+        let output = self.run(&crate::kubectl::find_kubectl(), words);
+        assert!(!output.status.success(), "kubectl {words:?} should have failed");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
     pub fn orrery(&self, words: &[&str]) -> Output {
         self.run(Path::new(env!("CARGO_BIN_EXE_orrery")), words)
     }

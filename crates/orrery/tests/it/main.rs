@@ -13,5 +13,6 @@ mod init;
 mod kill;
 mod kubectl;
 mod plane;
+mod seed;
 mod up;
 mod work;
