@@ -44,4 +44,4 @@ pub mod user;
 mod verbs;
 mod write;
 
-pub use server::{ApiServer, Config};
+pub use server::{ApiServer, Config, SERVICE_RANGE};

@@ -28,6 +28,9 @@ use crate::pods::PodAccess;
 use crate::respond;
 use crate::user::User;
 
+/// First address and prefix length of the usual range of Service addresses.
+pub const SERVICE_RANGE: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 96, 0, 0), 12);
+
 /// What a server is made of.
 pub struct Config {
     /// Where objects are kept.
@@ -44,6 +47,9 @@ pub struct Config {
     pub patience: Duration,
     /// The port clients reach the server on, told to Pods by the `kubernetes` Service.
     pub port: u16,
+    /// Whether new Pods get their service account's token, as with kube-apiserver's `ServiceAccount` admission. It needs
+    /// somebody who gives every namespace an account and the root certificate.
+    pub mount_tokens: bool,
 }
 
 impl Config {
@@ -53,10 +59,11 @@ impl Config {
             store,
             access,
             pods: None,
-            service_range: (Ipv4Addr::new(10, 96, 0, 0), 12),
+            service_range: SERVICE_RANGE,
             in_flight: 400,
             patience: Duration::from_mins(1),
             port: 6443,
+            mount_tokens: false,
         }
     }
 }
@@ -82,6 +89,7 @@ struct Inner {
     turns: [Mutex<()>; TURNS],
     patience: Duration,
     port: u16,
+    mount_tokens: bool,
     closing: CancellationToken,
 }
 
@@ -101,6 +109,7 @@ impl ApiServer {
             turns: std::array::from_fn(|_| Mutex::new(())),
             patience: config.patience,
             port: config.port,
+            mount_tokens: config.mount_tokens,
             closing: CancellationToken::new(),
         };
         Self { inner: Arc::new(inner) }
@@ -141,6 +150,10 @@ impl ApiServer {
 
     pub(crate) fn port(&self) -> u16 {
         self.inner.port
+    }
+
+    pub(crate) fn mounts_tokens(&self) -> bool {
+        self.inner.mount_tokens
     }
 
     pub(crate) fn patience(&self) -> Duration {

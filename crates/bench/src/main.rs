@@ -2,8 +2,10 @@
 //!
 //! A benchmark is a section: a function that fills a table. New ones go into [`SECTIONS`].
 
+mod echo;
 mod machine;
 mod plane;
+mod pods;
 mod process;
 mod report;
 mod subject;
@@ -19,7 +21,7 @@ use crate::report::Section;
 type Measure = fn(&Arguments) -> Result<Section>;
 
 /// What can be measured: a name for `--only`, and how.
-const SECTIONS: &[(&str, Measure)] = &[("plane", plane::run)];
+const SECTIONS: &[(&str, Measure)] = &[("plane", plane::run), ("pods", pods::run)];
 
 #[derive(Debug, Parser)]
 #[command(about = "Measure Orrery and write docs/benchmarks.md")]
@@ -42,10 +44,15 @@ struct Arguments {
     /// Where the servers keep their data while they are measured: it must be a real disk
     #[arg(long, default_value = "target/bench")]
     data: PathBuf,
+    #[command(subcommand)]
+    role: Option<echo::Role>,
 }
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    if let Some(role) = arguments.role {
+        return echo::play(role);
+    }
     std::fs::create_dir_all(&arguments.data)?;
     for (name, measure) in SECTIONS {
         if arguments.only.as_deref().is_some_and(|only| only != *name) {

@@ -17,6 +17,14 @@ pub fn resident(processes: &[u32]) -> Result<u64> {
     Ok(total)
 }
 
+/// A process's share of memory in bytes: what it has with others counts for each in part.
+pub fn proportional(process: u32) -> Result<u64> {
+    let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?;
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let kilobytes = line.and_then(|line| line.trim().split(' ').next()).context("no Pss")?;
+    Ok(kilobytes.parse::<u64>()? * 1024)
+}
+
 /// Processor time that processes have used together.
 pub fn processor_time(processes: &[u32]) -> Result<Duration> {
     /// Fixed on Linux for user space.

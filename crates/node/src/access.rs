@@ -73,12 +73,58 @@ impl PodAccess for Access {
         if request.tty { on_terminal(sandbox, &request) } else { on_pipes(sandbox, &request) }.map_err(Status::internal)
     }
 
+    async fn attach(&self, pod: &Value, request: ExecRequest) -> Result<ExecSession, Status> {
+        let sandbox = self.sandbox(pod).await?;
+        let (sender, output) = mpsc::channel(16);
+        let (output_writer, output_reader) = pipe::pipe().map_err(Status::internal)?;
+        let (errors_writer, errors_reader) = pipe::pipe().map_err(Status::internal)?;
+        let blocking = |pipe: pipe::Sender| pipe.into_blocking_fd().map_err(Status::internal);
+        let outputs = [blocking(output_writer)?, blocking(errors_writer)?];
+        let attached = sandbox.attach(&request.container, request.stdin, outputs).await;
+        let attached = attached.map_err(|error| Status::bad_request(error.to_string()))?;
+        if request.stdin && attached.input.is_none() {
+            let container = &request.container;
+            return Err(Status::bad_request(format!(
+                "container {container} has no stdin: set stdin: true in its spec"
+            )));
+        }
+        tokio::spawn(pass(output_reader, sender.clone(), Output::Stdout));
+        tokio::spawn(pass(errors_reader, sender, Output::Stderr));
+        let (stdin, typed) = mpsc::channel::<Bytes>(16);
+        let (resize, mut sizes) = mpsc::channel::<TerminalSize>(4);
+        if let Some(input) = attached.input {
+            // A copy would keep a pipe open; only a terminal has a size.
+            if request.tty {
+                let terminal = input.try_clone().map_err(Status::internal)?;
+                tokio::spawn(async move {
+                    while let Some(size) = sizes.recv().await {
+                        let _ = crate::shim::sys::resize_terminal(terminal.as_fd(), size.height, size.width);
+                    }
+                });
+            }
+            let input_ended = attached.input_ended;
+            tokio::spawn(async move {
+                let _ = type_in(input, typed).await;
+                let _ = input_ended.send(());
+            });
+        }
+        let ended = AbortOnDropHandle::new(tokio::spawn(async move {
+            attached.ended.await;
+            Exit::Code(0)
+        }));
+        Ok(ExecSession { stdin, output, resize, exit: settle(ended) })
+    }
+
     async fn port_forward(&self, pod: &Value, port: u16) -> Result<Connection, Status> {
         let sandbox = self.sandbox(pod).await?;
         let connected = sandbox.connect(Ipv4Addr::LOCALHOST, port).await;
         let connection = connected.map_err(|error| {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-            Status::internal(format!("port {port} of pod {name}: {error}"))
+            let words = match error.kind() {
+                std::io::ErrorKind::ConnectionRefused => "connection refused: nothing listens there".to_owned(),
+                _ => error.to_string(),
+            };
+            Status::new(500, "InternalError", format!("port {port} of pod {name}: {words}"))
         })?;
         Ok(Box::pin(connection))
     }
@@ -161,6 +207,22 @@ fn on_terminal(sandbox: Arc<dyn Sandbox>, request: &ExecRequest) -> std::io::Res
     });
     let ended = AbortOnDropHandle::new(tokio::spawn(run(sandbox, request, streams)));
     Ok(ExecSession { stdin, output, resize, exit: settle(ended) })
+}
+
+/// Writes a client's input to a pipe or terminal that somebody else keeps open, too.
+async fn type_in(input: OwnedFd, mut typed: mpsc::Receiver<Bytes>) -> std::io::Result<()> {
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    fcntl(&input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    let input = crate::shim::sys::register(input)?;
+    while let Some(bytes) = typed.recv().await {
+        let mut left = &bytes[..];
+        while !left.is_empty() {
+            let write = |input: &OwnedFd| nix::unistd::write(input, left).map_err(std::io::Error::from);
+            let count = input.async_io(tokio::io::Interest::WRITABLE, write).await?;
+            left = &left[count..];
+        }
+    }
+    Ok(())
 }
 
 /// Dropped, it hangs up: the shim then ends the command.

@@ -7,11 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use k8s_openapi::api::core::v1::{ConfigMap, Container, Event, EventSource, Pod, PodDNSConfig, Secret};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube::api::PostParams;
+use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod, PodDNSConfig, Secret};
 use kube::runtime::watcher;
-use kube::{Api, Client, Resource as _, ResourceExt as _};
+use kube::{Api, Client, ResourceExt as _};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +18,7 @@ use tokio_util::task::TaskTracker;
 use crate::cgroup::Groups;
 use crate::driver::{Driver, Network as Place};
 use crate::environment::Kind;
+use crate::events::Events;
 use crate::images::Images;
 use crate::network::{DOMAIN, Network};
 use crate::registration::{self, Capacity};
@@ -44,6 +43,8 @@ pub struct Config {
     pub programs: BTreeMap<String, PathBuf>,
     /// The network that Pods are on; without one they have loopback only.
     pub network: Option<Arc<Network>>,
+    /// Where Pods reach the API when they are on no network of their own.
+    pub api: Option<std::net::SocketAddr>,
 }
 
 /// What every worker shares.
@@ -58,7 +59,9 @@ pub struct Node {
     pub(crate) capacity: Capacity,
     pub(crate) programs: BTreeMap<String, PathBuf>,
     pub(crate) hidden: Vec<PathBuf>,
+    pub(crate) events: Events,
     network: Option<Arc<Network>>,
+    api: Option<std::net::SocketAddr>,
     groups: Groups,
     workers: Mutex<HashMap<String, Known>>,
     tracker: TaskTracker,
@@ -115,12 +118,14 @@ pub async fn start(config: Config) -> Result<Handle, StartError> {
         make_private(path).map_err(|source| StartError::Directory { path: path.clone(), source })?;
     }
     let capacity = Capacity::of_this_machine(config.max_pods);
+    let (events, writing_events) = Events::new(config.client.clone(), config.name.clone());
     let tracker = TaskTracker::new();
     let node = Arc::new(Node {
         client: config.client,
         name: config.name,
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         hidden: hidden_paths(config.data.parent().unwrap_or(&config.data)),
+        events,
         pods,
         claims,
         driver: config.driver,
@@ -128,6 +133,7 @@ pub async fn start(config: Config) -> Result<Handle, StartError> {
         capacity,
         programs: config.programs,
         network: config.network,
+        api: config.api,
         groups: Groups::find(&config.data),
         workers: Mutex::new(HashMap::new()),
         tracker: tracker.clone(),
@@ -137,6 +143,8 @@ pub async fn start(config: Config) -> Result<Handle, StartError> {
     spawn(&tracker, &stop, registration::heartbeat(node.clone()));
     spawn(&tracker, &stop, watch_sources::<ConfigMap>(node.clone(), Kind::ConfigMap));
     spawn(&tracker, &stop, watch_sources::<Secret>(node.clone(), Kind::Secret));
+    spawn(&tracker, &stop, writing_events);
+    spawn(&tracker, &stop, crate::claims::watch(node.client.clone(), node.claims.clone()));
     if let Some(network) = &node.network {
         spawn(&tracker, &stop, network.clone().serve(node.client.clone()));
     }
@@ -245,7 +253,7 @@ impl Node {
             if let Some(sandbox) = self.driver.find(&uid).await {
                 let _ = sandbox.close(Vec::new()).await;
             }
-            let _ = std::fs::remove_dir_all(entry.path());
+            let _ = crate::volumes::files::remove(&entry.path());
         }
     }
 
@@ -261,6 +269,7 @@ impl Node {
 
     pub(crate) fn forget(&self, uid: &str) {
         self.workers.lock().remove(uid);
+        self.events.forget(uid);
     }
 
     /// The Pod's place in the Pod network.
@@ -278,13 +287,15 @@ impl Node {
 
     /// Variables that tell a Pod where the API is.
     pub(crate) fn service_variables(&self) -> Vec<(String, String)> {
-        let Some(network) = &self.network else { return Vec::new() };
-        let host = network.api_service().to_string();
+        let service = self.network.as_ref().map(|network| (network.api_service().to_string(), 443));
+        let Some((host, port)) = service.or(self.api.map(|api| (api.ip().to_string(), api.port()))) else {
+            return Vec::new();
+        };
         vec![
             ("KUBERNETES_SERVICE_HOST".to_owned(), host.clone()),
-            ("KUBERNETES_SERVICE_PORT".to_owned(), "443".to_owned()),
-            ("KUBERNETES_SERVICE_PORT_HTTPS".to_owned(), "443".to_owned()),
-            ("KUBERNETES_PORT".to_owned(), format!("tcp://{host}:443")),
+            ("KUBERNETES_SERVICE_PORT".to_owned(), port.to_string()),
+            ("KUBERNETES_SERVICE_PORT_HTTPS".to_owned(), port.to_string()),
+            ("KUBERNETES_PORT".to_owned(), format!("tcp://{host}:{port}")),
         ]
     }
 
@@ -322,36 +333,6 @@ impl Node {
 
     pub(crate) fn was_out_of_memory(&self, uid: &str, container: &str) -> bool {
         self.groups.was_out_of_memory(uid, container)
-    }
-
-    /// Says what happened to a Pod where its user looks.
-    pub(crate) fn event(&self, pod: &Pod, kind: &str, reason: &str, message: &str) {
-        let namespace = pod.namespace().unwrap_or_default();
-        let now = Some(Time(jiff::Timestamp::now()));
-        let event = Event {
-            metadata: ObjectMeta {
-                generate_name: Some(format!("{}.", pod.name_any())),
-                namespace: Some(namespace.clone()),
-                ..ObjectMeta::default()
-            },
-            involved_object: pod.object_ref(&()),
-            type_: Some(kind.to_owned()),
-            reason: Some(reason.to_owned()),
-            message: Some(message.chars().take(1000).collect()),
-            first_timestamp: now.clone(),
-            last_timestamp: now,
-            count: Some(1),
-            source: Some(EventSource { component: Some("orrery-node".into()), host: Some(self.name.clone()) }),
-            reporting_component: Some("orrery-node".into()),
-            reporting_instance: Some(self.name.clone()),
-            ..Event::default()
-        };
-        let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
-        tokio::spawn(async move {
-            if let Err(error) = api.create(&PostParams::default(), &event).await {
-                tracing::debug!(%error, "an event could not be written");
-            }
-        });
     }
 }
 

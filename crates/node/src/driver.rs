@@ -8,10 +8,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokio::sync::mpsc;
+use futures::future::BoxFuture;
+use tokio::sync::{mpsc, oneshot};
 
 pub use crate::shim::wire::{
-    Confinement, ContainerSpec, Event, ExecSpec, Exit, Identity, Mount, Network, Root, SandboxSpec, State,
+    Confinement, ContainerSpec, Event, ExecSpec, Exit, Identity, Input, Mount, Network, Root, SandboxSpec, State,
 };
 
 /// Why a driver did not do what it was asked.
@@ -53,6 +54,8 @@ impl Error {
 pub struct Isolation {
     /// In one line.
     pub summary: String,
+    /// Whether there is any.
+    pub in_force: bool,
 }
 
 /// Runs Pods.
@@ -79,10 +82,22 @@ pub trait Sandbox: Send + Sync {
     async fn signal(&self, container: &str, signal: i32) -> Result<(), Error>;
     /// Runs a command with the given standard streams; returns its exit code when it has ended.
     async fn execute(&self, spec: &ExecSpec, streams: [OwnedFd; 3]) -> Result<i32, Error>;
+    /// Looks at a container's output: it is written to the given streams from now on. `input` asks for its input, too.
+    async fn attach(&self, container: &str, input: bool, outputs: [OwnedFd; 2]) -> Result<Attachment, Error>;
     /// Connects from inside the Pod.
     async fn connect(&self, address: Ipv4Addr, port: u16) -> std::io::Result<tokio::net::TcpStream>;
     /// Ends everything. Volumes named are emptied.
     async fn close(&self, volumes: Vec<String>) -> Result<(), Error>;
+}
+
+/// A view of a running container.
+pub struct Attachment {
+    /// Where its input is written to, or its terminal, when it has one and it was asked for.
+    pub input: Option<OwnedFd>,
+    /// Dropped or sent: the client has no more input.
+    pub input_ended: oneshot::Sender<()>,
+    /// Resolves when the container has ended. Dropping it detaches.
+    pub ended: BoxFuture<'static, ()>,
 }
 
 /// What a sandbox tells.

@@ -18,8 +18,10 @@
 pub mod access;
 pub mod agent;
 mod cgroup;
+mod claims;
 pub mod driver;
 mod environment;
+mod events;
 pub mod images;
 mod lifecycle;
 mod logs;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSecurityContext, SecurityContext};
 
-use crate::driver::{Confinement, ContainerSpec, Mount, Root};
+use crate::driver::{Confinement, ContainerSpec, Input, Mount, Root};
 use crate::environment::expand;
 use crate::images::{Image, Imported};
 
@@ -188,6 +188,12 @@ pub fn container(
             .termination_message_path
             .clone()
             .unwrap_or_else(|| "/dev/termination-log".to_owned()),
+        input: match (container.stdin, container.stdin_once) {
+            (Some(true), Some(true)) => Input::Once,
+            (Some(true), _) => Input::Open,
+            _ => Input::None,
+        },
+        terminal: container.tty == Some(true),
         cgroups: 0,
     })
 }

@@ -1,14 +1,15 @@
 //! Probes and hooks of a running container. Every one has a timeout.
 
-use std::fmt::Write as _;
+mod http;
+
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Container, ExecAction, HTTPGetAction, LifecycleHandler, Pod, Probe};
+use k8s_openapi::api::core::v1::{Container, ExecAction, LifecycleHandler, Pod, Probe};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncReadExt as _;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -31,6 +32,13 @@ pub enum Result {
     Started,
     /// Readiness.
     Ready(bool),
+    /// A probe failed; alone that means nothing yet.
+    Failed {
+        /// `Startup`, `Liveness` or `Readiness`.
+        kind: &'static str,
+        /// In words.
+        words: String,
+    },
     /// It must be ended.
     Kill {
         /// Reason of the event.
@@ -115,8 +123,9 @@ impl Target {
                 Ok(()) => return true,
                 Err(words) => {
                     failures += 1;
+                    self.tell(Result::Failed { kind: "Startup", words }).await;
                     if failures >= probe.failure_threshold.unwrap_or(3) {
-                        self.fail("Startup", probe, &words).await;
+                        self.fail("startup", probe).await;
                         return false;
                     }
                 }
@@ -129,17 +138,18 @@ impl Target {
         tokio::time::sleep(seconds(probe.initial_delay_seconds, 0)).await;
         let (mut failures, mut successes, mut ready) = (0, 0, false);
         loop {
-            if self.ask(probe).await.is_ok() {
-                (failures, successes) = (0, successes + 1);
-                if !ready && successes >= probe.success_threshold.unwrap_or(1) {
-                    ready = true;
-                    self.tell(Result::Ready(true)).await;
-                }
-            } else {
+            if let Err(words) = self.ask(probe).await {
+                self.tell(Result::Failed { kind: "Readiness", words }).await;
                 (failures, successes) = (failures + 1, 0);
                 if ready && failures >= probe.failure_threshold.unwrap_or(3) {
                     ready = false;
                     self.tell(Result::Ready(false)).await;
+                }
+            } else {
+                (failures, successes) = (0, successes + 1);
+                if !ready && successes >= probe.success_threshold.unwrap_or(1) {
+                    ready = true;
+                    self.tell(Result::Ready(true)).await;
                 }
             }
             tokio::time::sleep(seconds(probe.period_seconds, 10)).await;
@@ -154,8 +164,9 @@ impl Target {
                 Ok(()) => failures = 0,
                 Err(words) => {
                     failures += 1;
+                    self.tell(Result::Failed { kind: "Liveness", words }).await;
                     if failures >= probe.failure_threshold.unwrap_or(3) {
-                        return self.fail("Liveness", probe, &words).await;
+                        return self.fail("liveness", probe).await;
                     }
                 }
             }
@@ -163,19 +174,19 @@ impl Target {
         }
     }
 
-    async fn fail(&self, kind: &str, probe: &Probe, words: &str) {
-        let next = if self.restarts { "will be restarted" } else { "is ended" };
-        let message = format!("{kind} probe failed: {words}; container {} {next}", self.container.name);
+    async fn fail(&self, kind: &str, probe: &Probe) {
+        let next = if self.restarts { "will be restarted" } else { "will be ended" };
+        let message = format!("Container {} failed {kind} probe, {next}", self.container.name);
         let grace = probe.termination_grace_period_seconds;
-        self.tell(Result::Kill { reason: "Unhealthy".into(), message, grace }).await;
+        self.tell(Result::Kill { reason: "Killing".into(), message, grace }).await;
     }
 
     /// One question, bounded in time.
     async fn ask(&self, probe: &Probe) -> std::result::Result<(), String> {
         let limit = seconds(probe.timeout_seconds, 1);
         let question = async {
-            if let Some(http) = &probe.http_get {
-                get(&self.sandbox, &self.container, http, self.address).await
+            if let Some(action) = &probe.http_get {
+                http::get(&self.sandbox, &self.container, action, self.address).await
             } else if let Some(tcp) = &probe.tcp_socket {
                 let port = port(&self.container, &tcp.port)?;
                 self.sandbox
@@ -210,9 +221,9 @@ pub async fn hook(
         tokio::time::sleep(Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or(0))).await;
         return Ok(());
     }
-    if let Some(http) = &handler.http_get {
+    if let Some(action) = &handler.http_get {
         let address = address.and_then(|address| address.parse().ok()).unwrap_or(Ipv4Addr::LOCALHOST);
-        return get(sandbox, &Container::default(), http, address).await;
+        return http::get(sandbox, &Container::default(), action, address).await;
     }
     Ok(())
 }
@@ -255,48 +266,5 @@ async fn execute(sandbox: &Arc<dyn Sandbox>, container: &str, exec: &ExecAction)
         Ok(0) => Ok(()),
         Ok(code) => Err(format!("exit code {code}: {said}")),
         Err(error) => Err(error.to_string()),
-    }
-}
-
-/// An HTTP request that looks at the status line only.
-async fn get(
-    sandbox: &Arc<dyn Sandbox>,
-    container: &Container,
-    http: &HTTPGetAction,
-    address: Ipv4Addr,
-) -> std::result::Result<(), String> {
-    if http.scheme.as_deref() == Some("HTTPS") {
-        return Err("httpGet with scheme HTTPS is not offered by this node: use tcpSocket".to_owned());
-    }
-    let port = port(container, &http.port)?;
-    let address = http.host.as_ref().and_then(|host| host.parse().ok()).unwrap_or(address);
-    let connected = sandbox.connect(address, port).await;
-    let mut connection = connected.map_err(|error| format!("port {port}: {error}"))?;
-    let path = http.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
-    let slash = if path.starts_with('/') { "" } else { "/" };
-    let mut request =
-        format!("GET {slash}{path} HTTP/1.1\r\nConnection: close\r\nUser-Agent: kube-probe/1.33\r\nAccept: */*\r\n");
-    let headers = http.http_headers.clone().unwrap_or_default();
-    if !headers.iter().any(|header| header.name.eq_ignore_ascii_case("host")) {
-        let _ = write!(request, "Host: {address}:{port}\r\n");
-    }
-    for header in headers {
-        let _ = write!(request, "{}: {}\r\n", header.name, header.value);
-    }
-    request.push_str("\r\n");
-    connection.write_all(request.as_bytes()).await.map_err(|error| error.to_string())?;
-    let mut answer = Vec::new();
-    let mut limited = connection.take(4096);
-    while !answer.contains(&b'\n') {
-        if limited.read_buf(&mut answer).await.map_err(|error| error.to_string())? == 0 {
-            break;
-        }
-    }
-    let line = String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned();
-    let code = line.split(' ').nth(1).and_then(|code| code.parse::<u16>().ok());
-    match code {
-        Some(200..=399) => Ok(()),
-        Some(code) => Err(format!("HTTP status {code}")),
-        None => Err("not an HTTP answer".to_owned()),
     }
 }

@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::FutureExt as _;
 use tokio::io::AsyncReadExt as _;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
-use crate::driver::{ContainerSpec, Driver, Error, Event, ExecSpec, Identity, Isolation, Sandbox, SandboxSpec, Watch};
+use crate::driver::{
+    Attachment, ContainerSpec, Driver, Error, Event, ExecSpec, Identity, Isolation, Sandbox, SandboxSpec, Watch,
+};
 use crate::shim::wire::{Reply, Report, Request, memory_file};
 use channel::Channel;
 
@@ -66,12 +69,18 @@ pub struct Process {
     pods: PathBuf,
     shim: ShimCommand,
     subordinate: Option<((u32, u32), (u32, u32))>,
+    isolated: bool,
 }
 
 impl Process {
     /// Pods live in `pods`, one directory each.
     pub fn new(pods: PathBuf, shim: ShimCommand) -> Self {
-        Self { pods, shim, subordinate: subordinate_ids() }
+        Self { pods, shim, subordinate: subordinate_ids(), isolated: true }
+    }
+
+    /// The same without any isolation: Pods are processes of this machine like any other.
+    pub fn without_isolation(pods: PathBuf, shim: ShimCommand) -> Self {
+        Self { pods, shim, subordinate: None, isolated: false }
     }
 
     fn directory(&self, uid: &str) -> PathBuf {
@@ -96,12 +105,17 @@ impl Driver for Process {
     }
 
     fn isolation(&self) -> Isolation {
+        if !self.isolated {
+            let summary = "none: --node=host was asked for; the Pod sees and may do what you see and may do".to_owned();
+            return Isolation { summary, in_force: false };
+        }
         let users = match (nix::unistd::geteuid().is_root(), self.subordinate) {
             (true, _) => "users that own nothing on this machine",
             (false, Some(_)) => "your user and your subordinate users",
             (false, None) => "your user alone",
         };
         Isolation {
+            in_force: true,
             summary: format!(
                 "user, mount, pid, network, ipc and host name namespaces, a system call filter; processes run as {users}"
             ),
@@ -109,6 +123,15 @@ impl Driver for Process {
     }
 
     fn identity(&self, users: &[(u32, u32)]) -> Result<Identity, Error> {
+        if !self.isolated {
+            let own = nix::unistd::geteuid().as_raw();
+            return match users.iter().find(|(user, _)| *user != 0 && *user != own) {
+                None => Ok(Identity::Own),
+                Some((other, _)) => Err(Error::Refused(format!(
+                    "a container wants to run as user {other}; with --node=host all run as user {own}: remove runAsUser"
+                ))),
+            };
+        }
         if nix::unistd::geteuid().is_root() {
             return Ok(Identity::Range { base: FIRST_USER, count: USERS });
         }
@@ -212,6 +235,32 @@ impl Sandbox for Shim {
             Some((Reply::Failed { message }, _)) => Err(Error::Refused(message)),
             _ => Err(Error::Gone),
         }
+    }
+
+    async fn attach(&self, container: &str, input: bool, outputs: [OwnedFd; 2]) -> Result<Attachment, Error> {
+        let channel = Channel::connect(&self.directory).await.map_err(|_| Error::Gone)?;
+        let descriptors = [outputs[0].as_raw_fd(), outputs[1].as_raw_fd()];
+        let request = Request::Attach { container: container.to_owned(), input };
+        channel.send(&request, &descriptors).await.map_err(Error::io("ask the shim"))?;
+        drop(outputs);
+        let input = match channel.receive::<Reply>().await.map_err(Error::io("hear the shim"))? {
+            Some((Reply::Done, descriptors)) => descriptors.into_iter().next(),
+            Some((Reply::Failed { message }, _)) => return Err(Error::Refused(message)),
+            _ => return Err(Error::Gone),
+        };
+        let (input_ended, no_more) = oneshot::channel();
+        let ended = async move {
+            let closing = async {
+                let _ = no_more.await;
+                let _ = channel.send(&Request::CloseInput, &[]).await;
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                _ = channel.receive::<Reply>() => {}
+                () = closing => {}
+            }
+        };
+        Ok(Attachment { input, input_ended, ended: ended.boxed() })
     }
 
     async fn connect(&self, address: Ipv4Addr, port: u16) -> std::io::Result<tokio::net::TcpStream> {

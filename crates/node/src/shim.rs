@@ -11,9 +11,11 @@
 //!                          └─ keeper … one for each container
 //! ```
 
+mod attach;
 mod confine;
 mod container;
 mod holder;
+mod host;
 mod identity;
 mod log;
 mod netlink;

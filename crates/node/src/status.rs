@@ -23,7 +23,7 @@ pub struct Facts {
     /// Why they are not.
     pub trouble: Option<(String, String)>,
     /// What isolates it.
-    pub isolation: String,
+    pub isolation: crate::driver::Isolation,
     /// Limits that this machine cannot enforce, in words.
     pub unenforced: Option<String>,
 }
@@ -81,7 +81,9 @@ pub fn build(
     conditions.set("ContainersReady", ready, (!ready).then(why_unready));
     conditions.set("Ready", ready, (!ready).then(why_unready));
     if facts.sandboxed {
-        conditions.set("Isolated", true, Some(("Namespaces".to_owned(), facts.isolation.clone())));
+        let reason = if facts.isolation.in_force { "Namespaces" } else { "NotIsolated" };
+        let words = (reason.to_owned(), facts.isolation.summary.clone());
+        conditions.set("Isolated", facts.isolation.in_force, Some(words));
     } else if let Some((reason, message)) = &facts.trouble {
         conditions.set("Isolated", false, Some((reason.clone(), message.clone())));
     }
@@ -195,7 +197,7 @@ fn terminated(ended: &Ended, identity: &str) -> ContainerState {
 
 impl Container {
     /// Whether it ended and waits for its next start long enough for a person to see it.
-    fn will_wait(&self) -> bool {
+    pub fn will_wait(&self) -> bool {
         self.waits_for_restart && restart_delay(self.crashes) > jiff::SignedDuration::ZERO
     }
 }

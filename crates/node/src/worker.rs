@@ -72,8 +72,7 @@ impl Worker {
     pub fn new(node: Arc<Node>, pod: Pod) -> (Self, mpsc::Sender<Input>) {
         let (own, inputs) = mpsc::channel(256);
         let uid = pod.uid().unwrap_or_default();
-        let facts =
-            Facts { host: node.address.to_string(), isolation: node.driver.isolation().summary, ..Facts::default() };
+        let facts = Facts { host: node.address.to_string(), isolation: node.driver.isolation(), ..Facts::default() };
         let worker = Self {
             directory: node.pods.join(&uid),
             uid,
@@ -262,10 +261,14 @@ impl Worker {
                 }
             }
             probes::Result::Ready(ready) => container.ready = ready,
+            probes::Result::Failed { kind, words } => {
+                self.node.events.say(&self.pod, "Warning", "Unhealthy", &format!("{kind} probe failed: {words}"));
+            }
             probes::Result::Kill { reason, message, grace } => {
                 let grace = grace.or(self.pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds));
                 let deadline = Timestamp::now() + SignedDuration::from_secs(grace.unwrap_or(30));
-                self.node.event(&self.pod, "Warning", &reason, &message);
+                let kind = if reason == "Killing" { "Normal" } else { "Warning" };
+                self.node.events.say(&self.pod, kind, &reason, &message);
                 self.stop(&probed.container, deadline);
             }
         }
@@ -283,7 +286,13 @@ impl Worker {
         let decision = decide(&self.pod, &self.containers, later);
         let restarting = |name: &str| decision.actions.iter().any(|action| *action == Action::Start(name.to_owned()));
         for (name, container) in &mut self.containers {
+            let waited = container.will_wait();
             container.waits_for_restart = restarting(name);
+            if container.will_wait() && !waited {
+                let pod = format!("{}_{}({})", self.pod.name_any(), self.pod.namespace().unwrap_or_default(), self.uid);
+                let words = format!("Back-off restarting failed container {name} in pod {pod}");
+                self.node.events.say(&self.pod, "Warning", "BackOff", &words);
+            }
         }
     }
 
@@ -357,7 +366,7 @@ impl Worker {
 
     async fn remove_directory(&self) {
         let directory = self.directory.clone();
-        let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(directory)).await;
+        let _ = tokio::task::spawn_blocking(move || crate::volumes::files::remove(&directory)).await;
     }
 
     fn api(&self) -> Api<Pod> {

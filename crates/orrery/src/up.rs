@@ -84,7 +84,8 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let config = Config::new(store.clone(), access);
     let machine = Machine::new(options.machine.clone(), &folder, config.service_range);
     let pods = machine.access();
-    let api = ApiServer::new(Config { port: address.port(), pods: Some(pods.clone()), ..config });
+    let mount_tokens = machine.is_isolated();
+    let api = ApiServer::new(Config { port: address.port(), pods: Some(pods.clone()), mount_tokens, ..config });
     api.start().await?;
     crate::crds::install(client(&api, "installer")).await?;
 
@@ -169,6 +170,8 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 
 fn serving_names(options: &Options) -> Vec<String> {
     let mut names = options.tls_names.clone();
+    // What Pods call it by: the address of the `kubernetes` Service.
+    names.push(Ipv4Addr::from(u32::from(apiserver::SERVICE_RANGE.0) + 1).to_string());
     if !options.listen.is_unspecified() {
         names.push(options.listen.to_string());
     }

@@ -102,6 +102,18 @@ impl Connection {
         Ok(body)
     }
 
+    /// Another connection to the same server.
+    pub async fn again(&self) -> Result<Self> {
+        self.target.connect().await
+    }
+
+    /// Deletes an object.
+    pub async fn delete(&mut self, path: &str) -> Result<()> {
+        let (status, answer) = self.send(Method::DELETE, path, Bytes::new()).await?;
+        ensure!(status.is_success(), "DELETE {path}: {status} {}", String::from_utf8_lossy(&answer));
+        Ok(())
+    }
+
     /// Creates something that must not be there.
     pub async fn create(&mut self, path: &str, body: Bytes) -> Result<()> {
         let (status, body) = self.send(Method::POST, path, body).await?;

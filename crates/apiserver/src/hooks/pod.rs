@@ -1,5 +1,7 @@
 //! Pods: a lifecycle shared with the node that runs them.
 
+mod account;
+
 use machinery::status::Status;
 use serde_json::{Value, json};
 
@@ -15,13 +17,18 @@ impl Hooks for Pod {
     fn prepare(&self, change: &mut Change<'_>) -> Result<(), Status> {
         if change.old.is_none() {
             let spec = &mut change.object["spec"];
-            let named = ["serviceAccountName", "serviceAccount"].iter().any(|field| spec[*field].is_string());
-            if spec.is_object() && !named {
-                spec["serviceAccountName"] = json!("default");
-                spec["serviceAccount"] = json!("default");
+            // Two names for one field, as Kubernetes keeps them.
+            let named = ["serviceAccountName", "serviceAccount"].iter().find_map(|field| spec[*field].as_str());
+            let account = named.filter(|name| !name.is_empty()).unwrap_or("default").to_owned();
+            if spec.is_object() {
+                spec["serviceAccountName"] = json!(account);
+                spec["serviceAccount"] = json!(account);
             }
             let class = quality(spec);
             change.object["status"] = json!({ "phase": "Pending", "qosClass": class });
+            if change.server.mounts_tokens() {
+                account::mount(change.server, change.object);
+            }
         }
         Ok(())
     }

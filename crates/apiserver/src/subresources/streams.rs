@@ -15,6 +15,8 @@ use crate::respond;
 
 mod channels;
 mod forward;
+mod spdy;
+mod tunnel;
 
 /// GET of `/log`.
 pub async fn log(call: &Call) -> Result<Response, Status> {
@@ -64,7 +66,7 @@ pub async fn exec(call: Call, request: &Parts) -> Result<Response, Status> {
     if !(command.stdin || command.stdout || command.stderr) {
         return Err(Status::bad_request("you must specify at least 1 of stdin, stdout, stderr"));
     }
-    let upgrade = channels::accept(request).await?;
+    let upgrade = channels::accept(request, &channels::PROTOCOLS).await?;
     let session = if call.target.subresource == "attach" {
         node.attach(&pod, command).await?
     } else {

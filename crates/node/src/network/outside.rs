@@ -21,6 +21,8 @@ use reset::Recent;
 
 /// The tun device's own.
 const PACKET: u16 = 1500;
+/// Addresses outside of link-local under which clouds tell a machine its secrets (Azure, Alibaba).
+const OF_CLOUDS: [Ipv4Addr; 2] = [Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(100, 100, 100, 200)];
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Carries connections.
@@ -50,8 +52,9 @@ fn destination(asked: SocketAddr) -> Option<SocketAddr> {
     if address == HOST_ADDRESS {
         return Some(SocketAddr::from((Ipv4Addr::LOCALHOST, asked.port())));
     }
-    // Link-local is where clouds hand out this machine's credentials; the rest has no outside.
+    // Where clouds hand out this machine's credentials: link-local, and what two of them chose. The rest has no outside.
     let kept = address.is_link_local()
+        || OF_CLOUDS.contains(&address)
         || address.is_loopback()
         || address.is_unspecified()
         || address.is_multicast()
@@ -153,5 +156,29 @@ impl AsyncWrite for Tun {
 
     fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_of_the_machine_and_its_loopback_are_not_reached() {
+        let to = |address: [u8; 4]| destination(SocketAddr::from((address, 80)));
+        for kept in [
+            [169, 254, 169, 254],
+            [168, 63, 129, 16],
+            [100, 100, 100, 200],
+            [127, 0, 0, 1],
+            [0, 0, 0, 0],
+            [224, 0, 0, 1],
+        ] {
+            assert_eq!(to(kept), None, "{kept:?}");
+        }
+        assert_eq!(to([93, 184, 216, 34]), Some(SocketAddr::from(([93, 184, 216, 34], 80))));
+        // By the name made for it, loopback is.
+        assert_eq!(to([192, 0, 2, 1]), Some(SocketAddr::from(([127, 0, 0, 1], 80))));
+        assert_eq!(destination("[fd00:ec2::254]:80".parse().expect("an address")), None);
     }
 }

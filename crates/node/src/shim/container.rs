@@ -12,7 +12,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::wire::{Confinement, ContainerSpec, Identity, SandboxSpec};
-use super::{During as _, Error, confine, root, sys};
+use super::{During as _, Error, confine, host, root, sys};
 
 /// Both ends' descriptors of a command that is being started.
 pub struct Pipes {
@@ -33,22 +33,29 @@ pub fn start(
     cgroups: &[OwnedFd],
     pipes: Pipes,
 ) -> nix::Result<Pid> {
-    let mut flags = CloneFlags::CLONE_NEWNS;
-    if !spec.share_processes {
+    let isolated = sandbox.identity != Identity::Own;
+    let mut flags = if isolated { CloneFlags::CLONE_NEWNS } else { CloneFlags::empty() };
+    if isolated && !spec.share_processes {
         flags |= CloneFlags::CLONE_NEWPID;
     }
     if let Some(keeper) = sys::fork_into(flags)? {
         return Ok(keeper);
     }
+    let leaves_orphans = !flags.contains(CloneFlags::CLONE_NEWPID);
+    if leaves_orphans {
+        let _ = nix::sys::prctl::set_child_subreaper(true);
+    }
     // The shim must be able to enter this process's namespaces for an exec, which the kernel ties to tracing it. Nobody
     // else can: it has every capability in the Pod's user namespace, and a container has fewer.
     let _ = nix::sys::prctl::set_dumpable(true);
-    let outcome = join(cgroups).and_then(|()| root::enter(sandbox, spec, home)).and_then(|()| {
-        fork_command(&pipes, false, &spec.confinement, keeps_groups(sandbox), &spec.working_directory, || {
+    let enter = || if isolated { root::enter(sandbox, spec, home) } else { host::show(spec) };
+    let outcome = join(cgroups).and_then(|()| enter()).and_then(|()| {
+        let (terminal, directory) = (spec.terminal, &spec.working_directory);
+        fork_command(&pipes, terminal, isolated.then_some(&spec.confinement), keeps_groups(sandbox), directory, || {
             execute(&spec.command, &spec.environment)
         })
     });
-    keep(outcome, pipes)
+    keep(outcome, pipes, leaves_orphans)
 }
 
 /// Runs a command in a running container.
@@ -64,12 +71,16 @@ pub fn execute_in(
     if let Some(child) = sys::fork_into(CloneFlags::empty())? {
         return Ok(child);
     }
-    let outcome = join(cgroups).and_then(|()| enter_namespaces(spec, keeper)).and_then(|()| {
-        fork_command(&pipes, terminal, &spec.confinement, keeps_groups(sandbox), &spec.working_directory, || {
+    let isolated = sandbox.identity != Identity::Own;
+    let enter = || if isolated { enter_namespaces(spec, keeper) } else { Ok(()) };
+    let outcome = join(cgroups).and_then(|()| enter()).and_then(|()| {
+        let confinement = isolated.then_some(&spec.confinement);
+        fork_command(&pipes, terminal, confinement, keeps_groups(sandbox), &spec.working_directory, || {
             execute(command, &spec.environment)
         })
     });
-    keep(outcome, pipes)
+    // What it leaves behind in the container is the container's.
+    keep(outcome, pipes, false)
 }
 
 fn keeps_groups(sandbox: &SandboxSpec) -> bool {
@@ -96,7 +107,7 @@ fn enter_namespaces(spec: &ContainerSpec, keeper: Pid) -> Result<(), Error> {
 fn fork_command(
     pipes: &Pipes,
     terminal: bool,
-    confinement: &Confinement,
+    confinement: Option<&Confinement>,
     keep_groups: bool,
     directory: &str,
     execute: impl FnOnce() -> Error,
@@ -115,7 +126,7 @@ fn fork_command(
 fn prepare(
     pipes: &Pipes,
     terminal: bool,
-    confinement: &Confinement,
+    confinement: Option<&Confinement>,
     keep_groups: bool,
     directory: &str,
 ) -> Result<(), Error> {
@@ -129,10 +140,12 @@ fn prepare(
     sys::close_from(3, true).during("close inherited files on exec")?;
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o022));
     SigSet::empty().thread_set_mask().during("unblock signals")?;
-    if confinement.filter {
-        confine::refuse_clone3()?;
+    if let Some(confinement) = confinement {
+        if confinement.filter {
+            confine::refuse_clone3()?;
+        }
+        confine::confine(confinement, keep_groups)?;
     }
-    confine::confine(confinement, keep_groups)?;
     std::env::set_current_dir(directory).during("enter the working directory")
 }
 
@@ -169,8 +182,9 @@ fn candidates(program: &str, path: &str) -> Vec<String> {
     path.split(':').filter(|part| !part.is_empty()).map(|part| format!("{part}/{program}")).collect()
 }
 
-/// The keeper's life: everything is set up (or failed); wait for the command, reap what it leaves, pass signals on.
-fn keep(outcome: Result<Pid, Error>, pipes: Pipes) -> ! {
+/// The keeper's life: everything is set up (or failed); wait for the command, reap what it leaves, pass signals on. What is
+/// left when the command ends goes with us when we are the first process of a namespace; otherwise we must see to it.
+fn keep(outcome: Result<Pid, Error>, pipes: Pipes, ends_orphans: bool) -> ! {
     let Pipes { streams, started, ended } = pipes;
     let command = match outcome {
         Ok(command) => command,
@@ -188,9 +202,9 @@ fn keep(outcome: Result<Pid, Error>, pipes: Pipes) -> ! {
     loop {
         loop {
             match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::Exited(pid, code)) if pid == command => finish(&ended, code, 0),
+                Ok(WaitStatus::Exited(pid, code)) if pid == command => finish(&ended, code, 0, ends_orphans),
                 Ok(WaitStatus::Signaled(pid, signal, _)) if pid == command => {
-                    finish(&ended, 128 + signal as i32, signal as i32);
+                    finish(&ended, 128 + signal as i32, signal as i32, ends_orphans);
                 }
                 Ok(WaitStatus::StillAlive) | Err(_) => break,
                 Ok(_) => {}
@@ -205,7 +219,10 @@ fn keep(outcome: Result<Pid, Error>, pipes: Pipes) -> ! {
     }
 }
 
-fn finish(ended: &OwnedFd, code: i32, signal: i32) -> ! {
+fn finish(ended: &OwnedFd, code: i32, signal: i32, ends_orphans: bool) -> ! {
+    if ends_orphans {
+        host::end_children();
+    }
     let mut message = [0; 8];
     message[..4].copy_from_slice(&code.to_ne_bytes());
     message[4..].copy_from_slice(&signal.to_ne_bytes());

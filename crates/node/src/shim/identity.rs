@@ -26,6 +26,7 @@ pub fn write_nested_maps(pid: Pid, identity: &Identity) -> io::Result<()> {
             write(pid, "uid_map", &format!("0 0 {}", uids.1 + 1))?;
             write(pid, "gid_map", &format!("0 0 {}", gids.1 + 1))
         }
+        Identity::Own => Ok(()),
     }
 }
 
@@ -38,7 +39,7 @@ pub fn write_holder_maps(pid: Pid, identity: &Identity, uid: u32, gid: u32) -> i
             write(pid, "gid_map", &format!("0 {base} {count}\n{OURSELVES} {gid} 1"))
         }
         Identity::Single { .. } => write_maps(pid, &Identity::Single { uid: 0, gid: 0 }, uid, gid),
-        Identity::Subordinate { .. } => write_maps(pid, identity, uid, gid),
+        Identity::Subordinate { .. } | Identity::Own => write_maps(pid, identity, uid, gid),
     }
 }
 
@@ -67,6 +68,7 @@ pub fn write_maps(pid: Pid, identity: &Identity, uid: u32, gid: u32) -> io::Resu
             helper("newuidmap", pid, uid, *uids)?;
             helper("newgidmap", pid, gid, *gids)
         }
+        Identity::Own => Ok(()),
     }
 }
 

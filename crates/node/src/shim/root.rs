@@ -13,7 +13,7 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::Mode;
 
-use super::sandbox::STAGE;
+use super::sandbox::stage;
 use super::wire::{ContainerSpec, Mount, Root, SandboxSpec};
 use super::{During as _, Error};
 
@@ -91,8 +91,9 @@ impl Sources {
         let open = |path: String| File::options().read(true).custom_flags(libc::O_PATH).open(path);
         let shown = matches!(spec.root, Root::Host { .. }).then_some(&sandbox.programs);
         let programs = shown.into_iter().flat_map(|programs| programs.keys()).enumerate();
-        let programs: Result<_, std::io::Error> =
-            programs.map(|(number, target)| Ok((target.clone(), open(format!("{STAGE}/program-{number}"))?))).collect();
+        let programs: Result<_, std::io::Error> = programs
+            .map(|(number, target)| Ok((target.clone(), open(format!("{}/program-{number}", stage()))?)))
+            .collect();
         Ok(Self {
             devices: DEVICES
                 .iter()
@@ -101,7 +102,7 @@ impl Sources {
                 .during("open a device")?,
             own_files: OWN_FILES
                 .iter()
-                .map(|name| fs::read(format!("{STAGE}/pod/etc/{name}")))
+                .map(|name| fs::read(format!("{}/pod/etc/{name}", stage())))
                 .collect::<Result<_, _>>()
                 .during("read a file for /etc")?,
             programs: programs.during("open a program")?,
@@ -127,7 +128,7 @@ fn show_image(sandbox: &SandboxSpec, spec: &ContainerSpec, home: &str) -> Result
         }
         Root::Image(id) => {
             let count = sandbox.images.get(id).map_or(0, Vec::len);
-            let lower: Vec<String> = (0..count).map(|number| format!("{STAGE}/images/{id}/{number}")).collect();
+            let lower: Vec<String> = (0..count).map(|number| format!("{}/images/{id}/{number}", stage())).collect();
             overlay(&lower.join(":"), home, "image", Path::new(&base))?;
             std::env::set_current_dir(&base).during("enter the root directory")?;
             Ok(Vec::new())
@@ -308,7 +309,7 @@ fn show_termination_log(sources: &Sources, path: &str) -> Result<(), Error> {
 
 /// Opens what a mount shows. A link inside the volume never leads out of it.
 fn open_volume(volume: &Mount) -> Result<File, Error> {
-    let root = File::open(format!("{STAGE}/volumes/{}", volume.volume)).during("open a volume")?;
+    let root = File::open(format!("{}/volumes/{}", stage(), volume.volume)).during("open a volume")?;
     if volume.sub_path.is_empty() {
         return Ok(root);
     }

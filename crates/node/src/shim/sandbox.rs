@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
@@ -14,12 +15,24 @@ use nix::sys::socket::{
 };
 use nix::unistd::{Pid, getegid, geteuid, getpid};
 
-use super::wire::{Report, SandboxSpec};
-use super::{During as _, Error, holder, identity, sys};
+use super::wire::{Identity, Report, SandboxSpec};
+use super::{During as _, Error, holder, host, identity, sys};
 
 /// Where the shim's own mount namespace shows the Pod's directory, its volumes and its images. A place that every
 /// machine has and no Pod gets from the host.
-pub const STAGE: &str = "/tmp";
+const STAGE: &str = "/tmp";
+/// Another place, of a Pod without namespaces.
+static OTHER_STAGE: OnceLock<String> = OnceLock::new();
+
+/// Where the Pod's directory, its volumes and its images are seen.
+pub fn stage() -> &'static str {
+    OTHER_STAGE.get().map_or(STAGE, String::as_str)
+}
+
+/// Sets another place, once and before anybody looks.
+pub fn set_stage(place: &Path) {
+    let _ = OTHER_STAGE.set(place.to_string_lossy().into_owned());
+}
 
 /// Which process we are after the fork.
 pub enum Side {
@@ -40,6 +53,9 @@ pub fn enter(directory: &Path) -> Result<Side, Error> {
     let text = fs::read(directory.join("sandbox.json")).during("read sandbox.json")?;
     let spec: SandboxSpec = serde_json::from_slice(&text).map_err(std::io::Error::from).during("parse sandbox.json")?;
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
+    if spec.identity == Identity::Own {
+        return host::enter(directory, spec);
+    }
     let listener = bind_in(directory).during("make the Pod's socket")?;
 
     let holder = spec.network.as_ref().map(|network| join_holder(&network.holder)).transpose()?;
@@ -56,7 +72,7 @@ pub fn enter(directory: &Path) -> Result<Side, Error> {
     identity::assume(&spec.identity).during("become the Pod's root")?;
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)
         .during("make mounts private")?;
-    stage(&spec, &sources)?;
+    set_up(&spec, &sources)?;
     nix::unistd::sethostname(&spec.hostname).during("set the host name")?;
     sys::bring_loopback_up().during("bring loopback up")?;
     if let (Some(holder), Some(place)) = (&holder, &spec.network) {
@@ -186,7 +202,7 @@ fn open_sources(directory: &Path, spec: &SandboxSpec) -> Result<Sources, Error> 
     Ok(sources)
 }
 
-fn stage(spec: &SandboxSpec, sources: &Sources) -> Result<(), Error> {
+fn set_up(spec: &SandboxSpec, sources: &Sources) -> Result<(), Error> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount(Some("stage"), STAGE, Some("tmpfs"), flags, Some("mode=0755,size=1m")).during("mount the stage")?;
     let show = |source: &OwnedFd, target: String| -> Result<(), Error> {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt as _;
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sched::CloneFlags;
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -14,12 +14,17 @@ use nix::sys::socket::{SockFlag, accept4};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+use super::attach::{Attachments, Streams};
 use super::container::{Pipes, execute_in, start};
 use super::log::{Log, Stream};
-use super::sandbox::{STAGE, Shim, report_ready};
-use super::sys;
-use super::wire::{ContainerSpec, Event, ExecSpec, Exit, Reply, Request, State, from_memory_file, receive, send};
+use super::sandbox::{Shim, report_ready, stage};
+use super::sys::{self, pipe};
+use super::wire::{
+    ContainerSpec, Event, ExecSpec, Exit, Identity, Reply, Request, State, from_memory_file, receive, send,
+};
 
+/// How often, in milliseconds, an idle shim looks whether the Pod's directory is still there at all.
+const LOOK_AGAIN: u16 = 5000;
 /// Room for a state in its file, so that the end can be written in place even when the disk is full.
 const STATE_SIZE: usize = 1024;
 
@@ -37,6 +42,7 @@ struct Container {
     caller: Option<OwnedFd>,
     cgroups: Vec<OwnedFd>,
     log: Log,
+    attachments: Attachments,
     started: i64,
 }
 
@@ -82,8 +88,18 @@ pub fn run(shim: Shim) {
     };
     while !pod.is_over() {
         let ready = pod.wait(&children);
+        if ready.is_empty() && is_forsaken() {
+            // Nobody can reach us any more. What is in the Pod ends with its first process.
+            return;
+        }
         pod.serve(&ready, &children);
     }
+}
+
+/// Whether the Pod's directory was removed: it has no name left, and nobody will ever ask for this Pod again.
+fn is_forsaken() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata(format!("{}/pod", stage())).is_ok_and(|directory| directory.nlink() == 0)
 }
 
 impl Pod {
@@ -94,13 +110,14 @@ impl Pod {
         for container in self.containers.values() {
             watched.extend(container.outputs.iter().flatten().map(|output| output.as_fd()));
             watched.extend(container.starting.iter().map(|pipe| pipe.as_fd()));
+            watched.extend(container.attachments.list.iter().map(|attachment| attachment.caller.as_fd()));
         }
         for execution in &self.executions {
             watched.extend(execution.starting.iter().map(|pipe| pipe.as_fd()));
             watched.extend(execution.caller.iter().map(|caller| caller.as_fd()));
         }
         let mut polled: Vec<PollFd<'_>> = watched.iter().map(|one| PollFd::new(*one, PollFlags::POLLIN)).collect();
-        if poll(&mut polled, PollTimeout::NONE).is_err() {
+        if poll(&mut polled, LOOK_AGAIN).is_err() {
             return Vec::new();
         }
         let has_something = |one: &&PollFd<'_>| one.revents().is_some_and(|events| !events.is_empty());
@@ -115,6 +132,9 @@ impl Pod {
         if ready.contains(&children.as_raw_fd()) {
             while matches!(children.read_signal(), Ok(Some(_))) {}
             self.reap();
+        }
+        for container in self.containers.values_mut() {
+            container.attachments.hear(is_ready);
         }
         // A watcher says nothing: when it becomes readable it has gone.
         self.watchers.retain(|watcher| !is_ready(watcher));
@@ -185,6 +205,9 @@ impl Pod {
                 container.finish(&mut self.buffer);
                 let event = container.event();
                 let home = container.home.clone();
+                if self.shim.spec.identity == Identity::Own {
+                    super::host::hide(&container.spec);
+                }
                 if let Some(event) = event {
                     self.tell(&event);
                 }
@@ -206,6 +229,7 @@ impl Pod {
         match request {
             Request::Start => self.start(caller, descriptors),
             Request::Exec => self.execute(caller, descriptors),
+            Request::Attach { container, input } => self.attach(caller, &container, input, descriptors),
             Request::Signal { container, signal } => {
                 let _ = match self.signal(&container, signal) {
                     Ok(()) => send(&caller, &Reply::Done, &[]),
@@ -226,13 +250,19 @@ impl Pod {
                 }
             }
             Request::Close { volumes } => self.close(caller, &volumes),
-            Request::Plug | Request::WayOut => refuse(&caller, &std::io::Error::other("a Pod does not do that")),
+            Request::Plug | Request::WayOut | Request::CloseInput => {
+                refuse(&caller, &std::io::Error::other("a Pod does not do that"));
+            }
         }
     }
 
     fn signal(&self, name: &str, signal: i32) -> std::io::Result<()> {
         let container = self.containers.get(name).filter(|container| container.alive);
         let Some(container) = container else { return Ok(()) };
+        if self.shim.spec.identity == Identity::Own && signal == libc::SIGKILL {
+            super::host::end_tree(container.keeper);
+            return Ok(());
+        }
         Ok(kill(container.keeper, Signal::try_from(signal)?)?)
     }
 
@@ -260,24 +290,22 @@ impl Pod {
         if self.closing.is_some() || self.containers.get(&spec.name).is_some_and(|container| container.alive) {
             return Err(std::io::Error::other("the container is still running, or the Pod is closing"));
         }
-        let home = format!("{STAGE}/pod/containers/{}/{}", spec.name, spec.attempt);
+        let home = format!("{}/pod/containers/{}/{}", stage(), spec.name, spec.attempt);
         // The directory is the mark that this start happened. One that is there already must never be run again.
-        fs::create_dir_all(format!("{STAGE}/pod/containers/{}", spec.name))?;
+        fs::create_dir_all(format!("{}/pod/containers/{}", stage(), spec.name))?;
         fs::create_dir(&home)?;
         File::create(format!("{home}/termination-log"))?;
         let started = jiff::Timestamp::now().as_millisecond();
         let record = File::options().create_new(true).write(true).open(format!("{home}/state.json"))?;
         write_state(&record, &State::Running { started })?;
         File::open(&home)?.sync_all()?;
-        File::open(format!("{STAGE}/pod/containers/{}", spec.name))?.sync_all()?;
+        File::open(format!("{}/pod/containers/{}", stage(), spec.name))?.sync_all()?;
         let log = Log::open(File::open(&home)?)?;
 
-        let null = OwnedFd::from(File::open("/dev/null")?);
-        let (output, output_end) = pipe()?;
-        let (errors, errors_end) = pipe()?;
+        let Streams { inside, outputs, attachments } = Streams::make(&spec)?;
         let (starting, starting_end) = pipe()?;
         let (ended, ended_end) = pipe()?;
-        let pipes = Pipes { streams: [null, output_end, errors_end], started: starting_end, ended: ended_end };
+        let pipes = Pipes { streams: inside, started: starting_end, ended: ended_end };
         let keeper = start(&self.shim.spec, &spec, &home, &cgroups, pipes)?;
         let name = spec.name.clone();
         let container = Container {
@@ -287,16 +315,26 @@ impl Pod {
             alive: true,
             state: None,
             record,
-            outputs: [Some(output), Some(errors)],
+            outputs,
             starting: Some(starting),
             refused: None,
             ended,
             caller: None,
             cgroups,
             log,
+            attachments,
             started,
         };
         Ok((name, container))
+    }
+
+    fn attach(&mut self, caller: OwnedFd, name: &str, writes: bool, descriptors: Vec<OwnedFd>) {
+        let container = self.containers.get_mut(name).filter(|container| container.alive);
+        match (container, <[OwnedFd; 2]>::try_from(descriptors)) {
+            (Some(container), Ok(outputs)) => container.attachments.add(caller, writes, outputs),
+            (None, _) => refuse(&caller, &std::io::Error::other(format!("container {name} is not running"))),
+            (_, Err(_)) => refuse(&caller, &std::io::Error::other("an attachment needs two streams")),
+        }
     }
 
     fn execute(&mut self, caller: OwnedFd, descriptors: Vec<OwnedFd>) {
@@ -338,12 +376,14 @@ impl Pod {
     }
 
     fn close(&mut self, caller: OwnedFd, volumes: &[String]) {
-        for container in self.containers.values().filter(|container| container.alive) {
-            let _ = kill(container.keeper, Signal::SIGKILL);
+        let running = self.containers.iter().filter(|(_, container)| container.alive);
+        let running: Vec<String> = running.map(|(name, _)| name.clone()).collect();
+        for name in running {
+            let _ = self.signal(&name, libc::SIGKILL);
         }
         let mut paths = Vec::new();
         for volume in volumes {
-            let entries = fs::read_dir(format!("{STAGE}/volumes/{volume}"));
+            let entries = fs::read_dir(format!("{}/volumes/{volume}", stage()));
             paths.extend(
                 entries.into_iter().flatten().flatten().map(|entry| entry.path().to_string_lossy().into_owned()),
             );
@@ -382,8 +422,12 @@ impl Container {
             for _ in 0..most {
                 let Some(pipe) = output.as_ref().filter(|pipe| is_ready(pipe)) else { break };
                 match nix::unistd::read(pipe, buffer) {
-                    Ok(0) => *output = None,
-                    Ok(length) => self.log.write(stream, &buffer[..length]),
+                    // The end; of a terminal, when nobody has it open any more.
+                    Ok(0) | Err(Errno::EIO) => *output = None,
+                    Ok(length) => {
+                        self.log.write(stream, &buffer[..length]);
+                        self.attachments.show(stream, &buffer[..length]);
+                    }
                     Err(Errno::EINTR) => {}
                     Err(_) => break,
                 }
@@ -436,6 +480,7 @@ impl Container {
         // Durable before anybody is told.
         let _ = write_state(&self.record, &state);
         self.state = Some(state);
+        self.attachments.finish(code);
         self.cgroups.clear();
     }
 }
@@ -459,13 +504,6 @@ impl Execution {
 
 fn refuse(caller: &OwnedFd, error: &std::io::Error) {
     let _ = send(caller, &Reply::Failed { message: error.to_string() }, &[]);
-}
-
-fn pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
-    let (reader, writer) = std::io::pipe()?;
-    let reader = OwnedFd::from(reader);
-    nix::fcntl::fcntl(&reader, nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK))?;
-    Ok((reader, writer.into()))
 }
 
 /// What was said on a start pipe; nothing means that the command runs.

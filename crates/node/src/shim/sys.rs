@@ -168,3 +168,11 @@ pub fn register(descriptor: OwnedFd) -> std::io::Result<tokio::io::unix::AsyncFd
     // SAFETY: the value owns its descriptor and gives it away to nobody, so it stays open as long as it is registered.
     Ok(unsafe { tokio::io::unix::AsyncFd::register(descriptor) }?)
 }
+
+/// A pipe whose reading end does not wait.
+pub fn pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = std::io::pipe()?;
+    let reader = OwnedFd::from(reader);
+    nix::fcntl::fcntl(&reader, nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK))?;
+    Ok((reader, writer.into()))
+}

@@ -61,6 +61,8 @@ pub enum Identity {
         /// First subordinate group id and how many.
         gids: (u32, u32),
     },
+    /// Without isolation: everything is us.
+    Own,
 }
 
 /// The Pod's place in the Pod network.
@@ -114,8 +116,25 @@ pub struct ContainerSpec {
     pub share_processes: bool,
     /// Where its last words are read from.
     pub termination_log: String,
+    /// Whether it has an input that a client can write.
+    pub input: Input,
+    /// Whether it is on a terminal.
+    pub terminal: bool,
     /// How many files at the front of the descriptors are `cgroup.procs`.
     pub cgroups: usize,
+}
+
+/// Whose input a container has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Input {
+    /// None: it reads the end at once.
+    #[default]
+    None,
+    /// What the first client writes, to its end.
+    Once,
+    /// What any client writes.
+    Open,
 }
 
 /// Where the root file system comes from.
@@ -176,6 +195,16 @@ pub enum Request {
     },
     /// Run a command in a container: an [`ExecSpec`] in the first descriptor, then stdin, stdout and stderr.
     Exec,
+    /// Look at a container's output: two descriptors to write it to. The answer brings its input, if it has one and it is
+    /// wanted; another comes when it ends.
+    Attach {
+        /// The container.
+        container: String,
+        /// Whether the client writes its input.
+        input: bool,
+    },
+    /// Said after an attachment: the client has no more input.
+    CloseInput,
     /// A socket of the given kind made inside the Pod's network.
     Socket {
         /// Stream (TCP) or datagram (UDP).

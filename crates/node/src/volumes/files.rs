@@ -91,3 +91,24 @@ fn count(directory: &Path) -> usize {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| if entry.path().is_dir() { count(&entry.path()) } else { 1 }).sum()
 }
+
+/// Removes a tree, also where a directory in it is closed to its own owner, as the kernel's overlays leave them.
+pub fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(path);
+            fs::remove_dir_all(path)
+        }
+        other => other,
+    }
+}
+
+/// Opens directories to their owner. What is not ours stays as it is, and is said when it cannot be removed.
+fn open_up(path: &Path) {
+    let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            open_up(&entry.path());
+        }
+    }
+}

@@ -49,7 +49,7 @@ impl Worker {
                 self.closed = false;
             }
             Err(trouble) => {
-                self.node.event(&self.pod, "Warning", trouble.reason, &trouble.message);
+                self.node.events.say(&self.pod, "Warning", trouble.reason, &trouble.message);
                 self.facts.trouble = Some((trouble.reason.to_owned(), trouble.message));
                 self.retry = Some(Timestamp::now() + back_off(self.tries));
                 self.tries += 1;
@@ -65,6 +65,10 @@ impl Worker {
         let layout = self.lay_out(&identity).await?;
         let network = self.node.network(&self.uid);
         self.facts.address = network.as_ref().map(|network| network.address.to_string());
+        if !self.facts.isolation.in_force {
+            // The Pod is where this machine is.
+            self.facts.address = Some(std::net::Ipv4Addr::LOCALHOST.to_string());
+        }
         self.write_own_files(&identity).map_err(Trouble::io("write /etc files"))?;
         self.write_volumes(&identity).await?;
         let spec = SandboxSpec {
@@ -171,14 +175,14 @@ impl Worker {
         Ok(layout)
     }
 
-    /// A claim's directory outlives its Pods. It is named by the claim's uid, so a new claim of an old name is empty.
+    /// A claim's directory outlives its Pods.
     async fn claim_directory(&self, name: &str) -> Result<PathBuf, Trouble> {
         let api: Api<PersistentVolumeClaim> = self.namespaced();
         let claim = api.get(name).await.map_err(|error| Trouble {
             reason: "FailedMount",
             message: format!("persistentvolumeclaim \"{name}\": {error}"),
         })?;
-        Ok(self.node.claims.join(claim.uid().unwrap_or_default()))
+        Ok(crate::claims::place(&self.node.claims, &claim))
     }
 
     pub(super) fn fs_group(&self) -> Option<u32> {
@@ -263,7 +267,7 @@ impl Worker {
             Err(trouble) => Err(trouble),
         };
         if let Err(trouble) = outcome {
-            self.node.event(&self.pod, "Warning", trouble.reason, &trouble.message);
+            self.node.events.say(&self.pod, "Warning", trouble.reason, &trouble.message);
         }
     }
 

@@ -33,6 +33,11 @@ impl Worker {
                 container.started = false;
                 container.stopping = None;
                 container.state = State::Running { since: Timestamp::now() };
+                let say = |reason: &str, words: &str| self.node.events.say(&self.pod, "Normal", reason, words);
+                let image = declared.image.as_deref().unwrap_or_default();
+                say("Pulled", &format!("Container image \"{image}\" already present on machine"));
+                say("Created", &format!("Created container: {name}"));
+                say("Started", &format!("Started container {name}"));
                 let tasks =
                     probes::run(&self.pod, &declared, attempt, self.facts.address.as_deref(), &sandbox, &self.own);
                 self.probing.insert(name.to_owned(), tasks);
@@ -65,7 +70,12 @@ impl Worker {
         let retry = Timestamp::now() + back_off(container.tries);
         container.obstacle = Some(Obstacle { reason: reason.to_owned(), message: message.to_owned(), retry });
         if news {
-            self.node.event(&self.pod, "Warning", "Failed", &format!("{reason}: {message}"));
+            let image = self.declared(name).and_then(|declared| declared.image).unwrap_or_default();
+            let words = match reason {
+                "ErrImagePull" => format!("Failed to pull image \"{image}\": {message}"),
+                _ => format!("Error: {reason}: {message}"),
+            };
+            self.node.events.say(&self.pod, "Warning", "Failed", &words);
         }
     }
 

@@ -17,6 +17,9 @@ impl Worker {
         container.stopping = Some(deadline);
         container.ready = false;
         self.probing.remove(name);
+        if !asked_before && crate::lifecycle::deletion_deadline(&self.pod).is_some() {
+            self.node.events.say(&self.pod, "Normal", "Killing", &format!("Stopping container {name}"));
+        }
         let before = self.declared(name).and_then(|declared| declared.lifecycle).and_then(|hooks| hooks.pre_stop);
         let before = before.filter(|_| !asked_before);
         let address = self.facts.address.clone();

@@ -36,6 +36,38 @@ async fn this_machines_files_and_secrets_are_not_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_people_keep_at_home_and_the_sockets_of_their_agents_are_not_there() {
+    use std::os::unix::net::UnixListener;
+    let world = World::new().await;
+    // Planted where it would be found: at home, beside our data, in a place for sockets.
+    let mark = format!("orrery-test-{}", std::process::id());
+    let home = std::path::PathBuf::from(std::env::var("HOME").unwrap());
+    let key = tempfile::Builder::new().prefix(&format!(".{mark}-key")).tempfile_in(&home).unwrap();
+    std::fs::write(key.path(), "secret").unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join(format!("{mark}.sock"));
+    let _agent = UnixListener::bind(&path).unwrap();
+    let abstract_name =
+        <std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(&mark);
+    let _another = UnixListener::bind_addr(&abstract_name.unwrap()).unwrap();
+    let script = format!(
+        "find / -xdev -name '*{mark}*' 2>/dev/null | grep . && echo breach file; \
+         cat {key} 2>/dev/null && echo breach key; \
+         openssl s_client -unix {socket} </dev/null 2>&1 | grep -q CONNECTED && echo breach socket; \
+         grep {mark} /proc/net/unix && echo breach abstract socket; \
+         grep {mark} /proc/self/mountinfo && echo breach mounts; \
+         cut -d' ' -f5 /proc/self/mountinfo | grep -x -e '/home.*' -e '{home}' && echo breach home; \
+         env | grep -v -e ^PATH= -e ^HOME= -e ^HOSTNAME= -e ^PWD= -e ^KUBERNETES_ -e ^_= -e ^SHLVL= && echo breach environment; \
+         echo tried",
+        key = key.path().display(),
+        socket = path.display(),
+        home = home.display(),
+    );
+    let log = try_to(&world, "burglar", &script).await;
+    assert!(log.contains("tried"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn another_pods_files_processes_and_loopback_are_not_there() {
     let world = World::new().await;
     let secret = "echo the-neighbours-secret > /data/secret; echo up; while :; do sleep 1; done # neighbour-process";

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::plane::{World, phase};
 
 /// Processes whose user namespace is below ours: those of Pods of this test, told apart by a word in their environment.
-fn processes_with(mark: &str) -> BTreeSet<i32> {
+pub fn processes_with(mark: &str) -> BTreeSet<i32> {
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
@@ -21,7 +21,27 @@ fn processes_with(mark: &str) -> BTreeSet<i32> {
     found
 }
 
-fn groups_of(uid: &str) -> Vec<std::path::PathBuf> {
+/// Namespaces, by kind and number, of the shims of these Pods, which have the uid in their command line.
+fn namespaces_with(uids: &[String]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let own: BTreeSet<String> = namespaces(&std::process::id().to_string());
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        if uids.iter().any(|uid| line.contains(uid.as_str())) {
+            found.extend(namespaces(&entry.file_name().to_string_lossy()));
+        }
+    }
+    &found - &own
+}
+
+fn namespaces(process: &str) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(format!("/proc/{process}/ns")).into_iter().flatten().flatten();
+    let links = entries.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    links.map(|link| link.to_string_lossy().into_owned()).collect()
+}
+
+pub fn groups_of(uid: &str) -> Vec<std::path::PathBuf> {
     fn walk(directory: &Path, uid: &str, depth: u32, found: &mut Vec<std::path::PathBuf>) {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -66,6 +86,9 @@ async fn pods_that_behave_badly_leave_nothing_behind() {
         }
     }
     assert!(processes_with(&mark).len() >= 4 + 8, "the marks are seen from outside");
+    // A shim's are hidden from everybody but root.
+    let visible = if nix::unistd::geteuid().is_root() { 4 * 6 } else { 4 };
+    assert!(namespaces_with(&uids).len() >= visible, "a Pod has six kinds of namespaces");
     let log: u64 = ["log", "log.1"]
         .iter()
         .filter_map(|file| {
@@ -77,8 +100,9 @@ async fn pods_that_behave_badly_leave_nothing_behind() {
     for (name, _) in scripts {
         world.delete(name).await;
     }
-    // The API says that they are gone only after their processes are.
+    // The API says that they are gone only after their processes are, and namespaces live as long as their processes.
     assert_eq!(processes_with(&mark), BTreeSet::new());
+    assert_eq!(namespaces_with(&uids), BTreeSet::new());
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     for uid in uids {
         assert_eq!(groups_of(&uid), Vec::<std::path::PathBuf>::new());

@@ -109,6 +109,15 @@ async fn the_network_outlives_the_node() {
     world.start().await;
     let log = run(&world, "caller", &format!("curl -sS --max-time 10 http://{}:4096", address(&pod))).await;
     assert!(log.contains("I am steady"), "{log}");
+    // A Pod's cable goes with its network namespace.
+    let holder = crate::support::shim_process(&world.data.path().join("network")).unwrap();
+    let cables = || {
+        let devices = std::fs::read_to_string(format!("/proc/{holder}/net/dev")).unwrap();
+        devices.lines().filter(|line| line.trim_start().starts_with("pod") && !line.contains("pods:")).count()
+    };
+    world.delete("caller").await;
+    crate::support::until(|| cables() == 1).await;
     world.delete("steady").await;
+    crate::support::until(|| cables() == 0).await;
     world.network.as_ref().unwrap().close().await.unwrap();
 }

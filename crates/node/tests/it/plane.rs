@@ -28,8 +28,12 @@ pub struct World {
 
 impl World {
     pub async fn new() -> Self {
+        Self::with_driver(|pods| Process::new(pods, shim())).await
+    }
+
+    pub async fn with_driver(driver: impl FnOnce(std::path::PathBuf) -> Process) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let driver: Arc<dyn Driver> = Arc::new(Process::new(data.path().join("pods"), shim()));
+        let driver: Arc<dyn Driver> = Arc::new(driver(data.path().join("pods")));
         let access = Arc::new(node::Access::new(data.path(), driver.clone()));
         let plane = Plane::with_pods(access).await;
         let mut world = Self { plane, data, driver, network: None, handle: None };
@@ -58,6 +62,7 @@ impl World {
             max_pods: 200,
             programs: std::collections::BTreeMap::from([("/opt/orrery/bin/opencode".into(), "/bin/true".into())]),
             network: self.network.clone(),
+            api: None,
         };
         self.handle = Some(node::start(config).await.unwrap());
     }

@@ -10,7 +10,10 @@ use node::driver::{
 use node::process::{Process, ShimCommand};
 
 pub fn shim() -> ShimCommand {
-    ShimCommand { program: PathBuf::from(env!("CARGO_BIN_EXE_orrery-shim")), arguments: Vec::new() }
+    // Another user may not be able to reach where it was built.
+    let copied = std::env::var_os("ORRERY_TEST_SHIM").map(PathBuf::from);
+    let program = copied.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_orrery-shim")));
+    ShimCommand { program, arguments: Vec::new() }
 }
 
 pub struct Bench {
@@ -107,6 +110,8 @@ pub fn container(name: &str, script: &str) -> ContainerSpec {
         },
         share_processes: false,
         termination_log: "/dev/termination-log".into(),
+        input: node::driver::Input::None,
+        terminal: false,
         cgroups: 0,
     }
 }

@@ -19,6 +19,9 @@ pub struct Options {
     /// Run images that fit PATTERN from this machine's own files, as PATTERN=host; `*` stands for anything.
     #[arg(long = "image-map", value_name = "PATTERN=host")]
     image_map: Vec<Rule>,
+    /// How Pods run: in namespaces of their own, or without any isolation.
+    #[arg(long = "node", value_enum, default_value_t = Kind::Process, value_name = "KIND")]
+    kind: Kind,
     /// Most Pods at a time.
     #[arg(long, default_value_t = 200, value_name = "COUNT")]
     max_pods: u32,
@@ -28,6 +31,15 @@ pub struct Options {
     /// Name of the Node object; by default this machine's host name.
     #[arg(long, value_name = "NAME")]
     node_name: Option<String>,
+}
+
+/// What runs Pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Kind {
+    /// Processes in namespaces of their own.
+    Process,
+    /// Processes like any other of this user: nothing is isolated.
+    Host,
 }
 
 /// What runs Pods, before there is an API to take them from.
@@ -42,8 +54,17 @@ impl Machine {
     /// Keeps its files below the plane's data directory.
     pub fn new(options: Options, folder: &Path, services: (Ipv4Addr, u8)) -> Self {
         let data = folder.join("node");
-        let driver = Arc::new(Process::new(data.join("pods"), ShimCommand::own()));
+        let (pods, shim) = (data.join("pods"), ShimCommand::own());
+        let driver = Arc::new(match options.kind {
+            Kind::Process => Process::new(pods, shim),
+            Kind::Host => Process::without_isolation(pods, shim),
+        });
         Self { options, data, driver, services }
+    }
+
+    /// Whether Pods have file systems of their own, in which something can be shown to them anywhere.
+    pub fn is_isolated(&self) -> bool {
+        self.driver.isolation().in_force
     }
 
     /// Into its Pods, for the API.
@@ -82,10 +103,13 @@ impl Machine {
 
     /// Runs Pods until `stop`. They go on after that, under their shims.
     pub async fn run(self, client: kube::Client, api: SocketAddr, stop: CancellationToken) -> anyhow::Result<()> {
-        let identity = self.driver.identity(&[]).context("this machine cannot isolate Pods")?;
-        let network = Network::open(&self.data, &ShimCommand::own(), identity, self.services, api)
-            .await
-            .context("the Pod network could not be made")?;
+        let network = if self.is_isolated() {
+            let identity = self.driver.identity(&[]).context("this machine cannot isolate Pods")?;
+            let opened = Network::open(&self.data, &ShimCommand::own(), identity, self.services, api).await;
+            Some(opened.context("the Pod network could not be made")?)
+        } else {
+            None
+        };
         let config = node::Config {
             client,
             name: self.options.node_name.clone().unwrap_or_else(host_name),
@@ -94,13 +118,15 @@ impl Machine {
             images: Images::new(self.options.image_map.clone(), &self.data),
             max_pods: self.options.max_pods,
             programs: self.programs()?,
-            network: Some(network.clone()),
+            network: network.clone(),
+            api: Some(api),
         };
         let node = node::start(config).await?;
         stop.cancelled().await;
         node.stop().await;
         // Nobody is left on it: the next start makes another.
-        if !self.has_pods().await
+        if let Some(network) = network
+            && !self.has_pods().await
             && let Err(error) = network.close().await
         {
             tracing::warn!(%error, "the Pod network did not close");

@@ -20,6 +20,13 @@ const PRELUDE: &str = r#"
 set -o pipefail
 # lines N FILE: waits until FILE has at least N lines.
 lines() { until [ "$(wc -l < "$2")" -ge "$1" ]; do sleep 0.02; done; }
+# forward WHAT PORT: forwards a port of this machine in the background; sets port and forwarding, its process.
+forward() {
+  : > forwarded
+  kubectl port-forward "$1" ":$2" > forwarded 2>&1 & forwarding=$!
+  lines 1 forwarded
+  port=$(sed -n '1s/.*127.0.0.1:\([0-9]*\) .*/\1/p' forwarded)
+}
 "#;
 
 #[rstest]
@@ -133,8 +140,9 @@ pub fn find_kubectl() -> PathBuf {
 
 /// Hides times, ages, uids, revisions, ports, tokens, and what releases of kubectl word differently.
 fn normalise(text: &str) -> String {
-    const RULES: [(&str, &str); 10] = [
+    const RULES: &[(&str, &str)] = &[
         (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
+        (r"kube-api-access-[a-z0-9]{5}", "kube-api-access-NAME"),
         (r"eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", "TOKEN"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
         (r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "TIME"),
@@ -151,7 +159,7 @@ fn normalise(text: &str) -> String {
     if text.is_empty() {
         return text;
     }
-    for (pattern, with) in RULES {
+    for &(pattern, with) in RULES {
         text = Regex::new(pattern).unwrap().replace_all(&text, with).into_owned();
     }
     // An empty line would end the recorded output.

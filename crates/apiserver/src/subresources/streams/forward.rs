@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::ws::{Message, WebSocket};
 use axum::response::Response;
-use bytes::{BufMut as _, BytesMut};
+use bytes::{BufMut as _, Bytes, BytesMut};
 use futures::SinkExt as _;
 use futures::stream::{SplitSink, StreamExt as _};
 use http::request::Parts;
@@ -18,6 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::pods::{Connection, PodAccess};
 
+/// How kubectl asks for a [`super::tunnel`].
+const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
+
 type Sink = SplitSink<WebSocket, Message>;
 
 /// Connects the ports and carries their bytes.
@@ -28,10 +31,16 @@ pub async fn serve(
     ports: Vec<u16>,
     closing: CancellationToken,
 ) -> Result<Response, Status> {
+    let protocols = [TUNNEL, super::channels::PROTOCOLS[0], super::channels::PROTOCOLS[1]];
+    let upgrade = super::channels::accept(request, &protocols).await?;
+    if upgrade.selected_protocol().is_some_and(|protocol| protocol == TUNNEL) {
+        return Ok(upgrade.on_upgrade(move |socket| async move {
+            closing.run_until_cancelled(super::tunnel::run(socket, node, pod)).await;
+        }));
+    }
     if ports.is_empty() || ports.len() > 100 {
         return Err(Status::bad_request("query parameter \"ports\" is required, with at most 100 ports"));
     }
-    let upgrade = super::channels::accept(request).await?;
     Ok(upgrade.on_upgrade(move |socket| async move {
         // Tasks end with the set when the client goes or the server closes.
         let mut tasks = JoinSet::new();
@@ -45,7 +54,7 @@ pub async fn serve(
 async fn run(socket: WebSocket, node: Arc<dyn PodAccess>, pod: Value, ports: Vec<u16>, tasks: &mut JoinSet<()>) {
     let (mut sink, mut messages) = socket.split();
     let (frames, mut outgoing) = mpsc::channel::<Message>(64);
-    let mut writers: Vec<Option<WriteHalf<Connection>>> = Vec::new();
+    let mut writers: Vec<Option<mpsc::Sender<Bytes>>> = Vec::new();
     for (index, port) in ports.iter().enumerate() {
         let (data, errors) = (channel(index * 2), channel(index * 2 + 1));
         for one in [data, errors] {
@@ -57,7 +66,9 @@ async fn run(socket: WebSocket, node: Arc<dyn PodAccess>, pod: Value, ports: Vec
             Ok(connection) => {
                 let (reader, writer) = tokio::io::split(connection);
                 tasks.spawn(copy(reader, data, frames.clone()));
-                writers.push(Some(writer));
+                let (input, received) = mpsc::channel(64);
+                tasks.spawn(write(writer, received));
+                writers.push(Some(input));
             }
             Err(status) => {
                 if send(&mut sink, frame(errors, status.message.as_bytes())).await.is_err() {
@@ -68,26 +79,30 @@ async fn run(socket: WebSocket, node: Arc<dyn PodAccess>, pod: Value, ports: Vec
         }
     }
     drop(frames);
-    loop {
-        tokio::select! {
-            message = outgoing.recv() => match message {
-                Some(message) => if send(&mut sink, message).await.is_err() { return },
-                None => return,
-            },
-            message = messages.next() => match message {
-                Some(Ok(Message::Binary(bytes))) => {
-                    let Some((&channel, data)) = bytes.split_first() else { continue };
-                    let port = usize::from(channel) / 2;
-                    if channel % 2 == 0 && let Some(Some(writer)) = writers.get_mut(port)
-                        && writer.write_all(data).await.is_err()
-                    {
-                        writers[port] = None;
-                    }
-                }
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
-                Some(Ok(_)) => {}
-            },
+    // Both ways at once: a Pod that does not read must not keep what it says from being heard.
+    let outward = async {
+        while let Some(message) = outgoing.recv().await {
+            if send(&mut sink, message).await.is_err() {
+                return;
+            }
         }
+    };
+    let inward = async {
+        while let Some(Ok(message)) = messages.next().await {
+            let Message::Binary(bytes) = message else { continue };
+            let Some(&channel) = bytes.first() else { continue };
+            let port = usize::from(channel) / 2;
+            if channel % 2 == 0
+                && let Some(Some(writer)) = writers.get(port)
+                && writer.send(bytes.slice(1..)).await.is_err()
+            {
+                writers[port] = None;
+            }
+        }
+    };
+    tokio::select! {
+        () = outward => {}
+        () = inward => {}
     }
 }
 
@@ -97,6 +112,14 @@ fn channel(index: usize) -> u8 {
 
 async fn send(sink: &mut Sink, message: Message) -> Result<(), axum::Error> {
     sink.send(message).await
+}
+
+async fn write(mut writer: WriteHalf<Connection>, mut received: mpsc::Receiver<Bytes>) {
+    while let Some(bytes) = received.recv().await {
+        if writer.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
 }
 
 async fn copy(mut reader: ReadHalf<Connection>, channel: u8, frames: mpsc::Sender<Message>) {

@@ -1,0 +1,125 @@
+//! A Pod that fills the disk of the plane: the plane stays up, says what is wrong, and goes on when there is room again.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::kubectl::find_kubectl;
+
+/// A plane on a small disk of its own, in a mount namespace of its own. Killed when dropped.
+struct Small {
+    process: Child,
+    home: tempfile::TempDir,
+    data: PathBuf,
+}
+
+impl Small {
+    fn start() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let data = home.path().join("data");
+        std::fs::create_dir(&data).unwrap();
+        let said = home.path().join("said");
+        let mut command = Command::new("unshare");
+        command.args(if nix::unistd::geteuid().is_root() { ["-m", "--"] } else { ["-Urm", "--"] });
+        let mut process = command
+            .args(["sh", "-c", r#"mount -t tmpfs -o size=64m,mode=700 small "$1" && exec "$0" up --data-dir "$1" --api-port 0 --server-port 0"#])
+            .args([Path::new(env!("CARGO_BIN_EXE_orrery")), &data])
+            .stdin(Stdio::null())
+            .stderr(File::create(&said).unwrap())
+            .spawn()
+            .unwrap();
+        while !std::fs::read_to_string(&said).unwrap().contains("Orrery is up") {
+            assert!(process.try_wait().unwrap().is_none(), "{}", std::fs::read_to_string(&said).unwrap());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Self { process, home, data }
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> Output {
+        // What is on the disk is seen through the process that has it mounted.
+        let inside = format!("/proc/{}/root{}/kubeconfig", self.process.id(), self.data.display());
+        Command::new(find_kubectl())
+            .args(arguments)
+            .env("KUBECONFIG", inside)
+            .env("HOME", self.home.path())
+            .output()
+            .unwrap()
+    }
+
+    fn says(&self, arguments: &[&str]) -> String {
+        let output = self.kubectl(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn until(&self, arguments: &[&str], fits: impl Fn(&Output) -> bool) -> Output {
+        let start = Instant::now();
+        loop {
+            let output = self.kubectl(arguments);
+            if fits(&output) {
+                return output;
+            }
+            assert!(start.elapsed() < Duration::from_mins(2), "{arguments:?}: {output:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        for name in ["filler", "worker"] {
+            let _ = self.kubectl(&["delete", "pod", name, "--grace-period=1", "--wait=true", "--timeout=20s"]);
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn pod(name: &str, script: &str) -> String {
+    serde_json::json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name },
+        "spec": {
+            "restartPolicy": "Never", "terminationGracePeriodSeconds": 1,
+            "containers": [{ "name": "main", "image": "host", "command": ["sh", "-c", script],
+                             "volumeMounts": [{ "name": "data", "mountPath": "/data" }] }],
+            "volumes": [{ "name": "data", "emptyDir": {} }],
+        },
+    })
+    .to_string()
+}
+
+#[test]
+fn a_full_disk_stops_writes_and_nothing_else() {
+    let plane = Small::start();
+    let apply = |name: &str, script: &str| {
+        let file = plane.home.path().join(name);
+        std::fs::write(&file, pod(name, script)).unwrap();
+        plane.says(&["create", "-f", file.to_str().unwrap()]);
+    };
+    apply("worker", "until [ -e /data/go ]; do sleep 0.1; done; exit 5");
+    apply("filler", "dd if=/dev/zero of=/data/filling bs=64k 2>/dev/null; echo full; sleep 100000");
+    let running = |output: &Output| output.stdout == b"Running Running";
+    plane.until(&["get", "pods", "-o", "jsonpath={.items[*].status.phase}"], running);
+    let heavy = "--from-literal=filling=".to_owned() + &"#".repeat(100_000);
+    // Whatever room there was left is gone at some point: then a write is refused, in words, and at once.
+    let refused = plane.until(&["create", "configmap", "refused", "--dry-run=none", &heavy], |output| {
+        let created = output.status.success();
+        if created {
+            plane.says(&["delete", "configmap", "refused"]);
+        }
+        !created
+    });
+    let words = String::from_utf8_lossy(&refused.stderr);
+    assert!(words.contains("disk") && words.contains("full"), "{words}");
+    // Reads go on, and so do Pods. An exec needs no room.
+    assert!(plane.says(&["get", "pods", "-o", "name"]).contains("pod/filler"));
+    plane.says(&["exec", "worker", "--", "true"]);
+    // The worker ends while there is no room to say so. Its code is not lost.
+    let _ = plane.kubectl(&["exec", "worker", "--", "mkdir", "/data/go"]);
+    plane.says(&["exec", "filler", "--", "rm", "/data/filling"]);
+    let _ = plane.kubectl(&["exec", "worker", "--", "mkdir", "-p", "/data/go"]);
+    let ended = ["get", "pod", "worker", "-o", "jsonpath={.status.containerStatuses[0].state.terminated.exitCode}"];
+    plane.until(&ended, |output| output.stdout == b"5");
+    plane.says(&["create", "configmap", "accepted"]);
+}
