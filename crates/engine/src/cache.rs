@@ -55,8 +55,10 @@ pub(crate) trait AnyCache: Send + Sync {
     fn offer(&self, value: &Value);
     /// Takes in that an object is gone for good.
     fn forget(&self, key: &Key, uid: &str);
-    /// Takes in one watch event.
+    /// Takes in one event of a watch on this cache's scope and selection.
     fn deliver(&self, scope: &str, event: WatchEvent<Value>);
+    /// Takes in one event of the whole kind, as far as it concerns this cache.
+    fn hear(&self, event: WatchEvent<Value>);
     /// Lists everything once.
     fn refresh(&self, client: Client) -> BoxFuture<'_, Result<(), Error>>;
     /// Lists and watches until told to stop.
@@ -170,6 +172,17 @@ impl<K: Cached> AnyCache for Cache<K> {
         self.announce(change);
     }
 
+    fn hear(&self, event: WatchEvent<Value>) {
+        let (WatchEvent::Added(value) | WatchEvent::Modified(value) | WatchEvent::Deleted(value)) = &event else {
+            return;
+        };
+        let namespace = value.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+        let Some(scope) = self.scope_of(namespace) else { return };
+        if self.parse(value.clone()).is_some_and(|object| self.selects(&object)) {
+            self.deliver(scope, event);
+        }
+    }
+
     fn refresh(&self, client: Client) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             for scope in &self.scopes {
@@ -259,7 +272,7 @@ impl Caches {
 
     pub(crate) fn deliver(&self, resource: &ApiResource, event: &WatchEvent<Value>) {
         for cache in self.of_resource(resource) {
-            cache.deliver("", event.clone());
+            cache.hear(event.clone());
         }
     }
 }

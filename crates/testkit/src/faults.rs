@@ -13,7 +13,7 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use tower::{Service, ServiceExt as _};
 
-use crate::Plane;
+use crate::{Chance, Plane};
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,13 +48,20 @@ pub struct Faults {
 struct State {
     writes: usize,
     fault: Option<Fault>,
+    /// Something goes wrong once in so many writes.
+    often: Option<(Chance, usize)>,
     dead: bool,
 }
 
 impl Faults {
     /// With at most one fault.
     pub fn new(fault: Option<Fault>) -> Self {
-        Self { state: Arc::new(Mutex::new(State { writes: 0, fault, dead: false })) }
+        Self { state: Arc::new(Mutex::new(State { fault, ..State::default() })) }
+    }
+
+    /// With a fault once in so many writes.
+    pub fn often(chance: Chance, one_in: usize) -> Self {
+        Self { state: Arc::new(Mutex::new(State { often: Some((chance, one_in)), ..State::default() })) }
     }
 
     /// A client of `plane` that the faults happen to.
@@ -83,7 +90,12 @@ impl Faults {
     fn next(&self) -> Option<Kind> {
         let mut state = self.state.lock();
         state.writes += 1;
-        let kind = state.fault.filter(|fault| fault.at == state.writes).map(|fault| fault.kind);
+        let by_chance =
+            |(chance, one_in): &(Chance, usize)| chance.one_in(*one_in).then(|| KINDS[chance.below(KINDS.len())]);
+        let kind = match state.fault {
+            Some(fault) => (fault.at == state.writes).then_some(fault.kind),
+            None => state.often.as_ref().and_then(by_chance),
+        };
         state.dead |= matches!(kind, Some(Kind::CrashBefore | Kind::CrashAfter));
         kind
     }

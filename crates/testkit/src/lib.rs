@@ -8,8 +8,10 @@
 //! # }
 //! ```
 
+mod chance;
 pub mod controller_manager;
 pub mod faults;
+mod feed;
 pub mod git;
 mod http;
 pub mod https;
@@ -18,5 +20,7 @@ pub mod model;
 mod plane;
 pub mod up;
 
+pub use chance::Chance;
+pub use feed::Feed;
 pub use http::Answer;
 pub use plane::Plane;

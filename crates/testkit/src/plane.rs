@@ -30,7 +30,18 @@ impl Plane {
 
     /// A plane with settings of one's own.
     pub async fn with(configure: impl FnOnce(&mut Config)) -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
+        Self::in_directory(tempfile::tempdir().expect("a temporary directory"), configure).await
+    }
+
+    /// A plane that need not survive the machine: its files are in memory where there is such a place, so that
+    /// thousands of runs do not wait for a disk.
+    pub async fn in_memory() -> Self {
+        let memory = std::path::Path::new("/dev/shm");
+        let directory = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        Self::in_directory(directory.expect("a temporary directory"), |_| {}).await
+    }
+
+    async fn in_directory(directory: TempDir, configure: impl FnOnce(&mut Config)) -> Self {
         let store = Store::open(directory.path().join("orrery.db"), store::Options::default()).expect("a new store");
         let tokens = Tokens::ephemeral().expect("a fresh signing key");
         let access = Access::new(store.clone(), tokens);
@@ -49,6 +60,14 @@ impl Plane {
     /// The store below it.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The objects of a kind (`apps/deployments`, `/pods`) in a namespace, straight from the store.
+    pub fn objects<K: serde::de::DeserializeOwned>(&self, resource: &str, namespace: &str) -> Vec<K> {
+        let page = self.store.list(&store::Scope::namespace(resource, namespace), &store::Paging::default());
+        let entries = page.expect("the present can be read").entries;
+        let read = |entry: &Arc<store::Entry>| serde_json::from_slice(&entry.value).expect("stored objects are JSON");
+        entries.iter().map(read).collect()
     }
 
     /// Where the plane keeps its files.

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::needless_pass_by_value, missing_docs, reason = "tests")]
 
 mod agents;
+mod cron;
 mod manifests;
+mod mutants;
 mod scenarios;
 mod support;
 mod tasks;

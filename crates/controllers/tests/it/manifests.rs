@@ -6,7 +6,9 @@ use rstest::rstest;
 use serde_json::Value;
 
 use crate::support::yaml;
-use crate::world::World;
+use testkit::Plane;
+
+use crate::world::plane;
 
 /// The examples of the API's design document.
 const AGENT: &str = r#"
@@ -85,15 +87,15 @@ spec:
   taskTemplate: { spec: { templateRef: { name: team-python-dev }, description: x } }
 ";
 
-async fn create(world: &World, manifest: &str) -> Result<DynamicObject, String> {
+async fn create(plane: &Plane, manifest: &str) -> Result<DynamicObject, String> {
     let mut value: Value = yaml(manifest);
     let kind = value["kind"].as_str().unwrap().to_owned();
     value["apiVersion"] = "kubeopencode.io/v1alpha1".into();
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("kubeopencode.io", "v1alpha1", &kind));
     let api: Api<DynamicObject> = if kind == "KubeOpenCodeConfig" {
-        Api::all_with(world.plane.client(), &resource)
+        Api::all_with(plane.client(), &resource)
     } else {
-        Api::namespaced_with(world.plane.client(), "default", &resource)
+        Api::namespaced_with(plane.client(), "default", &resource)
     };
     let created = api.create(&PostParams::default(), &serde_json::from_value(value).unwrap()).await;
     created.map_err(|error| match error {
@@ -104,14 +106,14 @@ async fn create(world: &World, manifest: &str) -> Result<DynamicObject, String> 
 
 #[tokio::test]
 async fn the_documents_examples_are_accepted_and_defaults_filled_in() {
-    let world = World::new().await;
-    let agent = create(&world, AGENT).await.unwrap();
+    let plane = plane().await;
+    let agent = create(&plane, AGENT).await.unwrap();
     assert_eq!(agent.data["spec"]["port"], 4096);
     assert_eq!(agent.data["spec"]["credentials"][2]["fileMode"], 0o400);
-    create(&world, TASK).await.unwrap();
-    create(&world, CONFIG).await.unwrap();
-    create(&world, TEMPLATE).await.unwrap();
-    let cron = create(&world, CRON).await.unwrap();
+    create(&plane, TASK).await.unwrap();
+    create(&plane, CONFIG).await.unwrap();
+    create(&plane, TEMPLATE).await.unwrap();
+    let cron = create(&plane, CRON).await.unwrap();
     assert_eq!(cron.data["spec"]["concurrencyPolicy"], "Forbid");
     assert_eq!(cron.data["spec"]["maxRetainedTasks"], 10);
 }
@@ -173,7 +175,7 @@ async fn the_documents_examples_are_accepted_and_defaults_filled_in() {
 )]
 #[tokio::test]
 async fn a_refusal_names_the_field(#[case] manifest: &str, #[case] expected: &str) {
-    let world = World::new().await;
-    let refusal = create(&world, manifest).await.expect_err("this must be refused");
+    let plane = plane().await;
+    let refusal = create(&plane, manifest).await.expect_err("this must be refused");
     assert!(refusal.contains(expected), "{refusal}");
 }

@@ -1,96 +1,379 @@
-//! Scenarios, each run without faults and then with a fault at every write.
+//! Scenarios, each run in calm weather, then with a fault at every write, then in storms; every end is the same.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::kubeopencode::{Agent, CronTask};
+use engine::Clock as _;
 use futures::future::BoxFuture;
+use jiff::SignedDuration;
+use kube::ResourceExt;
+use kube::api::DeleteParams;
+use rstest::rstest;
+use serde_json::json;
 use testkit::faults::{Fault, KINDS};
 
-use crate::world::{World, all_over, plane, summary};
+use crate::world::{Install, Weather, World, all_over, controllers, exceeds, plane, starts, summary};
 
 const HOUR: Duration = Duration::from_hours(1);
+const MINUTE: Duration = Duration::from_mins(1);
+const SECOND: Duration = Duration::from_secs(1);
+
+fn object(kind: &str, name: &str, spec: &str) -> String {
+    format!("apiVersion: kubeopencode.io/v1alpha1\nkind: {kind}\nmetadata: {{ name: {name} }}\nspec: {{ {spec} }}")
+}
 
 fn template(extra: &str) -> String {
-    format!(
-        "apiVersion: kubeopencode.io/v1alpha1\nkind: AgentTemplate\nmetadata: {{ name: dev }}\nspec: {{ workspaceDir: /workspace, serviceAccountName: sa, command: [work], {extra} }}"
+    object(
+        "AgentTemplate",
+        "dev",
+        &format!("workspaceDir: /workspace, serviceAccountName: sa, command: [work], {extra}"),
     )
 }
 
-fn task(name: &str) -> String {
-    format!(
-        "apiVersion: kubeopencode.io/v1alpha1\nkind: Task\nmetadata: {{ name: {name} }}\nspec: {{ templateRef: {{ name: dev }}, description: x }}"
-    )
+fn agent(extra: &str) -> String {
+    object("Agent", "dev", &format!("workspaceDir: /workspace, serviceAccountName: sa, {extra}"))
 }
 
-type Scenario = fn(&mut World) -> BoxFuture<'_, Vec<String>>;
+fn task(name: &str, extra: &str) -> String {
+    object("Task", name, &format!("templateRef: {{ name: dev }}, description: x, {extra}"))
+}
 
-/// Runs a scenario without faults, then once for each write and each kind of fault; every end must be the same.
-async fn prove(scenario: Scenario) {
+fn task_for_agent(name: &str) -> String {
+    object("Task", name, "agentRef: { name: dev }, description: x")
+}
+
+/// A schedule that comes once an hour, for the first time in half an hour.
+fn hourly(world: &World) -> String {
+    let first = world.clock.now() + 30 * MINUTE;
+    format!("{} * * * *", first.as_second() / 60 % 60)
+}
+
+fn cron(schedule: &str, policy: &str, extra: &str) -> String {
+    let task = "taskTemplate: { spec: { templateRef: { name: dev }, description: x } }";
+    object("CronTask", "c", &format!("schedule: '{schedule}', concurrencyPolicy: {policy}, {extra} {task}"))
+}
+
+pub type Scenario = fn(&mut World) -> BoxFuture<'_, Vec<String>>;
+
+/// How many storms of each kind a scenario goes through.
+fn seeds() -> u64 {
+    if std::env::var_os("ORRERY_TEST_LONG").is_some() { 100 } else { 4 }
+}
+
+/// Runs a scenario in calm weather, then once for each write and each kind of fault, then in storms.
+pub async fn prove(scenario: Scenario, install: Install) -> Result<usize, String> {
     let plane = plane().await;
-    let mut world = World::on(Arc::clone(&plane), "without-faults", None).await;
+    let mut world = World::on(Arc::clone(&plane), "calm", Weather::Calm, controllers).await;
     let expected = scenario(&mut world).await;
-    let writes = world.faults.writes();
+    let writes = world.writes();
     assert!(writes > 0, "a scenario without writes proves nothing");
-    for at in 1..=writes {
-        for kind in KINDS {
-            let fault = Fault { at, kind };
-            let namespace = format!("run-{at}-{kind:?}").to_lowercase();
-            let mut world = World::on(Arc::clone(&plane), &namespace, Some(fault)).await;
-            let end = scenario(&mut world).await;
-            assert_eq!(end, expected, "with {fault:?}");
+    let faults = (1..=writes).flat_map(|at| KINDS.map(|kind| Weather::At(Fault { at, kind })));
+    let storms = (0..seeds()).flat_map(|seed| [Weather::Stale(seed), Weather::Leaders(seed), Weather::Storm(seed)]);
+    let mut runs = 0;
+    for weather in [Weather::Calm].into_iter().chain(faults).chain(storms) {
+        let mut world = World::on(Arc::clone(&plane), &format!("run-{runs}"), weather, install).await;
+        let end = scenario(&mut world).await;
+        if end != expected {
+            return Err(format!("in {weather:?}: {end:#?}\nin calm weather: {expected:#?}"));
         }
+        runs += 1;
     }
+    Ok(runs)
 }
 
+#[rstest]
+#[case::tasks_run_once_and_are_let_go(tasks_run_once)]
+#[case::a_failing_pod_fails_its_task(a_failing_pod)]
+#[case::one_slot_is_never_held_twice(one_slot)]
+#[case::a_quota_is_kept_and_nothing_waits_for_ever(a_quota)]
+#[case::a_stopped_task_frees_its_slot(a_stop)]
+#[case::a_task_stopped_in_the_queue_never_starts(a_stop_in_the_queue)]
+#[case::a_timeout_ends_a_task(a_timeout)]
+#[case::a_lost_pod_fails_its_task_and_frees_its_slot(a_lost_pod)]
+#[case::a_deleted_task_takes_its_pod_along_and_frees_its_slot(a_deleted_task)]
+#[case::a_missing_template_is_waited_for(a_late_template)]
+#[case::a_missing_template_fails_the_task_in_the_end(no_template)]
+#[case::an_agent_is_built_and_serves_its_tasks_in_turn(an_agent)]
+#[case::a_suspended_agent_holds_its_tasks_until_it_is_resumed(a_suspended_agent)]
+#[case::an_agent_follows_its_template(a_template_change)]
+#[case::a_sleeping_agent_is_woken_by_a_task(standby)]
+#[case::every_instant_has_one_task(every_instant)]
+#[case::replacing_stops_the_task_before(replacing)]
+#[case::a_trigger_makes_exactly_one_task(a_trigger)]
+#[case::as_many_tasks_as_are_retained_block_the_schedule(retained)]
+#[case::a_scheduled_task_that_is_deleted_does_not_come_back(a_deleted_instant)]
+#[case::a_long_outage_costs_one_run_and_wedges_nothing(a_long_outage)]
 #[tokio::test]
-async fn tasks_run_once_and_are_let_go() {
-    prove(|world| {
-        Box::pin(async move {
-            world.create(&template("")).await;
-            world.create(&task("a")).await;
-            world.create(&task("b")).await;
-            world.until(HOUR, all_over).await;
-            summary(&world.tasks().await)
-        })
-    })
-    .await;
+async fn the_end_is_the_same_in_any_weather(#[case] scenario: Scenario) {
+    prove(scenario, controllers).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_failing_pod_fails_its_task() {
-    prove(|world| {
-        Box::pin(async move {
-            world.create(&template("executorImage: broken")).await;
-            world.create(&task("a")).await;
-            world.until(HOUR, all_over).await;
-            summary(&world.tasks().await)
-        })
+pub fn tasks_run_once(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.hasty = true;
+        world.create(&template("")).await;
+        world.create(&task("a", "")).await;
+        world.create(&task("b", "")).await;
+        world.until(HOUR, all_over).await;
+        summary(&world.tasks())
     })
-    .await;
 }
 
-#[tokio::test]
-async fn a_missing_template_is_waited_for() {
-    prove(|world| {
-        Box::pin(async move {
-            world.create(&task("a")).await;
-            world.pass(Duration::from_secs(3)).await;
-            world.create(&template("")).await;
-            world.until(HOUR, all_over).await;
-            summary(&world.tasks().await)
-        })
+fn a_failing_pod(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.create(&template("executorImage: broken")).await;
+        world.create(&task("a", "")).await;
+        world.until(HOUR, all_over).await;
+        summary(&world.tasks())
     })
-    .await;
 }
 
-#[tokio::test]
-async fn a_missing_template_fails_the_task_in_the_end() {
-    prove(|world| {
-        Box::pin(async move {
-            world.create(&task("a")).await;
-            world.until(HOUR, all_over).await;
-            summary(&world.tasks().await)
-        })
+pub fn one_slot(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.at_most(1);
+        world.create(&template("maxConcurrentTasks: 1")).await;
+        for name in ["a", "b", "c"] {
+            world.create(&task(name, "")).await;
+        }
+        world.until(HOUR, all_over).await;
+        summary(&world.tasks())
     })
-    .await;
+}
+
+pub fn a_quota(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.create(&template("quota: { maxTaskStarts: 2, windowSeconds: 60 }")).await;
+        for name in ["a", "b", "c", "d", "e"] {
+            world.create(&task(name, "")).await;
+        }
+        world.until(HOUR, all_over).await;
+        let tasks = world.tasks();
+        assert!(!exceeds(&starts(&tasks), 2, SignedDuration::from_secs(60)), "{:?}", starts(&tasks));
+        summary(&tasks)
+    })
+}
+
+fn a_stop(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.at_most(1);
+        world.create(&template("executorImage: forever, maxConcurrentTasks: 1")).await;
+        world.create(&task("a", "")).await;
+        world.create(&task("b", "")).await;
+        world.pass(20 * MINUTE).await;
+        world.annotate("Task", "a", "kubeopencode.io/stop").await;
+        world.pass(20 * MINUTE).await;
+        world.annotate("Task", "b", "kubeopencode.io/stop").await;
+        world.until(HOUR, all_over).await;
+        summary(&world.tasks())
+    })
+}
+
+fn a_stop_in_the_queue(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.create(&template("executorImage: forever, maxConcurrentTasks: 1")).await;
+        world.create(&task("a", "timeout: 50m")).await;
+        world.create(&task("b", "")).await;
+        world.pass(20 * MINUTE).await;
+        world.annotate("Task", "b", "kubeopencode.io/stop").await;
+        world.until(HOUR, all_over).await;
+        let tasks = world.tasks();
+        assert_eq!(starts(&tasks).len(), 1, "only a has started");
+        summary(&tasks)
+    })
+}
+
+fn a_timeout(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.create(&template("executorImage: forever")).await;
+        world.create(&task("a", "timeout: 90s")).await;
+        world.until(HOUR, all_over).await;
+        summary(&world.tasks())
+    })
+}
+
+fn a_lost_pod(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.at_most(1);
+        world.create(&template("executorImage: forever, maxConcurrentTasks: 1")).await;
+        world.create(&task("a", "")).await;
+        world.create(&task("b", "timeout: 1m")).await;
+        world.pass(20 * MINUTE).await;
+        world.api::<k8s_openapi::api::core::v1::Pod>().delete("a-pod", &DeleteParams::default()).await.unwrap();
+        world.until(HOUR, all_over).await;
+        summary(&world.tasks())
+    })
+}
+
+fn a_deleted_task(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.create(&template("executorImage: forever, maxConcurrentTasks: 1")).await;
+        world.create(&task("a", "")).await;
+        world.create(&task("b", "timeout: 1m")).await;
+        world.pass(20 * MINUTE).await;
+        world.delete("Task", "a").await;
+        world.until(HOUR, |world| all_over(world) && world.pods().iter().all(|pod| pod.name_any() == "b-pod")).await;
+        summary(&world.tasks())
+    })
+}
+
+fn a_late_template(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.create(&task("a", "")).await;
+        world.pass(3 * SECOND).await;
+        world.create(&template("")).await;
+        world.until(HOUR, all_over).await;
+        summary(&world.tasks())
+    })
+}
+
+fn no_template(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.create(&task("a", "")).await;
+        world.until(HOUR, all_over).await;
+        summary(&world.tasks())
+    })
+}
+
+/// How an Agent stands.
+async fn stand(world: &World) -> Vec<String> {
+    let agent = world.api::<Agent>().get("dev").await.unwrap();
+    let status = agent.status.unwrap_or_default();
+    let mut lines: Vec<String> =
+        status.conditions.iter().map(|c| format!("{}={}/{}", c.type_, c.status, c.reason)).collect();
+    lines.push(format!("ready {} suspended {} active {}", status.ready, status.suspended, status.active_tasks.len()));
+    lines.extend(summary(&world.tasks()));
+    lines
+}
+
+fn an_agent(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.at_most(1);
+        world.create(&agent("maxConcurrentTasks: 1, persistence: { sessions: { size: 1Gi } }")).await;
+        world.create(&task_for_agent("a")).await;
+        world.create(&task_for_agent("b")).await;
+        world.until(HOUR, all_over).await;
+        stand(world).await
+    })
+}
+
+fn a_suspended_agent(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.create(&agent("suspend: true")).await;
+        world.create(&task_for_agent("a")).await;
+        world.pass(MINUTE).await;
+        assert!(starts(&world.tasks()).is_empty(), "nothing starts on a suspended Agent");
+        world.change("Agent", "dev", json!({ "spec": { "suspend": false } })).await;
+        world.until(HOUR, all_over).await;
+        stand(world).await
+    })
+}
+
+fn a_template_change(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.create(&template("")).await;
+        world.create(&object("Agent", "dev", "templateRef: { name: dev }")).await;
+        world.pass(MINUTE).await;
+        world.change("AgentTemplate", "dev", json!({ "spec": { "executorImage": "newer" } })).await;
+        world.pass(MINUTE).await;
+        let deployments = world.api::<k8s_openapi::api::apps::v1::Deployment>();
+        let deployment = deployments.get("dev-server").await.unwrap();
+        let pod = deployment.spec.unwrap().template.spec.unwrap();
+        let mut lines = stand(world).await;
+        lines.extend(pod.containers.iter().map(|container| format!("{:?}", container.image)));
+        lines
+    })
+}
+
+fn standby(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.create(&agent("standby: { idleTimeout: 10m }")).await;
+        world.pass(20 * MINUTE).await;
+        let mut lines = stand(world).await;
+        world.create(&task_for_agent("a")).await;
+        world.until(HOUR, all_over).await;
+        lines.extend(summary(&world.tasks()));
+        world.pass(20 * MINUTE).await;
+        lines.extend(stand(world).await);
+        lines
+    })
+}
+
+/// How the schedule stands: runs, and whether anything is left undone.
+async fn ledger(world: &World) -> Vec<String> {
+    let cron = world.api::<CronTask>().get("c").await.unwrap();
+    let status = cron.status.unwrap_or_default();
+    let tasks = world.tasks();
+    // Names hold the time of the run, which differs from run to run.
+    let nameless = |line: &String| line.split_once(' ').map(|(_, rest)| rest.to_owned()).unwrap_or_default();
+    let mut lines: Vec<String> = summary(&tasks).iter().map(nameless).collect();
+    lines.push(format!("{} runs, {} tasks, pending {:?}", status.total_executions, tasks.len(), status.pending_task));
+    lines
+}
+
+pub fn every_instant(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.create(&template("")).await;
+        world.create(&cron(&hourly(world), "Forbid", "")).await;
+        world.pass(2 * HOUR).await;
+        ledger(world).await
+    })
+}
+
+fn replacing(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.create(&template("executorImage: forever")).await;
+        world.create(&cron("0 0 1 1 *", "Replace", "suspend: true,")).await;
+        for _ in 0..2 {
+            world.annotate("CronTask", "c", "kubeopencode.io/trigger").await;
+            world.pass(20 * MINUTE).await;
+        }
+        ledger(world).await
+    })
+}
+
+fn a_trigger(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.create(&template("")).await;
+        world.create(&cron("0 0 1 1 *", "Forbid", "suspend: true,")).await;
+        world.pass(SECOND).await;
+        world.annotate("CronTask", "c", "kubeopencode.io/trigger").await;
+        world.pass(20 * MINUTE).await;
+        ledger(world).await
+    })
+}
+
+fn retained(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.create(&template("")).await;
+        world.create(&cron(&hourly(world), "Allow", "maxRetainedTasks: 1,")).await;
+        world.pass(2 * HOUR).await;
+        ledger(world).await
+    })
+}
+
+pub fn a_deleted_instant(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.hasty = true;
+        world.create(&template("")).await;
+        world.create(&cron("0 0 1 1 *", "Forbid", "suspend: true,")).await;
+        world.annotate("CronTask", "c", "kubeopencode.io/trigger").await;
+        world.pass(20 * MINUTE).await;
+        assert_eq!(world.tasks().len(), 0, "its instant is settled: it does not come back");
+        ledger(world).await
+    })
+}
+
+pub fn a_long_outage(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        world.create(&template("")).await;
+        world.create(&cron("* * * * *", "Forbid", "")).await;
+        world.pass(SECOND).await;
+        let before = world.tasks().len();
+        world.clock.advance(Duration::from_hours(24 * 30));
+        world.until(10 * MINUTE, |world| world.tasks().len() > before).await;
+        let after = world.tasks().len();
+        world.until(30 * MINUTE, |world| world.tasks().len() > after).await;
+        vec![format!("{} run for all that was missed", after - before)]
+    })
 }

@@ -1,60 +1,167 @@
-//! A small world for controllers: a plane, a clock that is moved by hand, a stand-in for the node, and faults.
+//! A small world for controllers: a plane, a clock that is moved by hand, a stand-in for the node, and bad weather.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::kubeopencode::{Task, TaskPhase};
+use api::kubeopencode::{AgentTemplate, Task, TaskPhase, names};
 use engine::{Clock as _, Engine, VirtualClock};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use orrery_controllers::Options;
 use orrery_controllers::kubeopencode::session::NoSessions;
 use serde_json::{Value, json};
-use testkit::Plane;
 use testkit::faults::{Fault, Faults};
+use testkit::{Chance, Feed, Plane};
+
+/// What goes wrong in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weather {
+    /// Nothing.
+    Calm,
+    /// One write.
+    At(Fault),
+    /// The process hears of changes late, twice, in any order or not at all.
+    Stale(u64),
+    /// The same, and there are two processes that both believe to lead.
+    Leaders(u64),
+    /// The same, and one write in ten goes wrong.
+    Storm(u64),
+}
+
+/// Adds the controllers to an engine: the real ones, or some with a defect put back.
+pub type Install = fn(Engine) -> Engine;
+
+pub fn controllers(engine: Engine) -> Engine {
+    orrery_controllers::install(engine, &Options::default(), Arc::new(NoSessions))
+}
+
+/// A process with controllers.
+struct Process {
+    engine: Engine,
+    faults: Faults,
+    feed: Feed,
+}
 
 pub struct World {
-    pub plane: Arc<Plane>,
+    plane: Arc<Plane>,
     /// Runs share a plane, because installing the definitions takes longest; each has a namespace of its own.
     namespace: String,
-    clock: VirtualClock,
-    pub faults: Faults,
-    engine: Engine,
+    pub clock: VirtualClock,
+    weather: Weather,
+    chance: Chance,
+    install: Install,
+    processes: Vec<Process>,
+    most: Option<usize>,
+    /// A user who deletes every scheduled Task as soon as it is there, and every Pod as soon as it has ended.
+    pub hasty: bool,
+    memory: Memory,
+    /// Up to which revision everything was checked.
+    checked: u64,
+}
+
+/// What may never be taken back.
+#[derive(Default)]
+struct Memory {
+    ended: BTreeMap<String, TaskPhase>,
+    scheduled: BTreeMap<String, String>,
 }
 
 impl World {
-    pub async fn new() -> Self {
-        Self::on(plane().await, "default", None).await
+    pub async fn on(plane: Arc<Plane>, namespace: &str, weather: Weather, install: Install) -> Self {
+        let namespaces: Api<Namespace> = Api::all(plane.client());
+        let metadata = ObjectMeta { name: Some(namespace.into()), ..ObjectMeta::default() };
+        namespaces.create(&PostParams::default(), &Namespace { metadata, ..Namespace::default() }).await.unwrap();
+        let clock = VirtualClock::at(Timestamp::from_second(Timestamp::now().as_second()).unwrap());
+        let (Weather::Stale(seed) | Weather::Leaders(seed) | Weather::Storm(seed)) = weather else {
+            return Self::with(plane, namespace, weather, install, clock, Chance::of(0), 1);
+        };
+        let processes = if matches!(weather, Weather::Stale(_)) { 1 } else { 2 };
+        Self::with(plane, namespace, weather, install, clock, Chance::of(seed), processes)
     }
 
-    pub async fn on(plane: Arc<Plane>, namespace: &str, fault: Option<Fault>) -> Self {
-        if namespace != "default" {
-            let namespaces: Api<Namespace> = Api::all(plane.client());
-            let metadata = ObjectMeta { name: Some(namespace.into()), ..ObjectMeta::default() };
-            let created = Namespace { metadata, ..Namespace::default() };
-            namespaces.create(&PostParams::default(), &created).await.unwrap();
+    fn with(
+        plane: Arc<Plane>,
+        namespace: &str,
+        weather: Weather,
+        install: Install,
+        clock: VirtualClock,
+        chance: Chance,
+        processes: usize,
+    ) -> Self {
+        let mut world = Self {
+            plane,
+            namespace: namespace.into(),
+            clock,
+            weather,
+            chance,
+            install,
+            processes: Vec::new(),
+            most: None,
+            hasty: false,
+            memory: Memory::default(),
+            checked: 0,
+        };
+        for _ in 0..processes {
+            let faults = match weather {
+                Weather::At(fault) => Faults::new(Some(fault)),
+                Weather::Storm(_) => Faults::often(world.chance.clone(), 10),
+                _ => Faults::new(None),
+            };
+            let process = world.process(faults);
+            world.processes.push(process);
         }
-        let now = Timestamp::now();
-        let clock = VirtualClock::at(Timestamp::from_second(now.as_second()).unwrap());
-        let faults = Faults::new(fault);
-        let engine = process(&faults, &plane, &clock, namespace);
-        Self { plane, namespace: namespace.into(), clock, faults, engine }
+        world
     }
 
-    /// Applies a manifest as a user would.
-    pub async fn create(&self, manifest: &str) {
-        let value: Value = crate::support::yaml(manifest);
-        let kind = value["kind"].as_str().unwrap();
+    fn process(&self, faults: Faults) -> Process {
+        let options = engine::Options { namespaces: vec![self.namespace.clone()], ..engine::Options::default() };
+        let engine = Engine::new(faults.client(&self.plane), Arc::new(self.clock.clone()), options);
+        let engine = (self.install)(engine);
+        let feed = Feed::new(&self.plane, engine.watched());
+        Process { engine, faults, feed }
+    }
+
+    pub fn writes(&self) -> usize {
+        self.processes.iter().map(|process| process.faults.writes()).sum()
+    }
+
+    /// From now on no more than so many Tasks may run at once.
+    pub fn at_most(&mut self, running: usize) {
+        self.most = Some(running);
+    }
+
+    fn api_of(&self, kind: &str) -> Api<DynamicObject> {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("kubeopencode.io", "v1alpha1", kind));
-        let api: Api<DynamicObject> = if kind == "KubeOpenCodeConfig" {
+        if kind == "KubeOpenCodeConfig" {
             Api::all_with(self.plane.client(), &resource)
         } else {
             Api::namespaced_with(self.plane.client(), &self.namespace, &resource)
-        };
+        }
+    }
+
+    /// Creates an object as a user would.
+    pub async fn create(&self, manifest: &str) {
+        let value: Value = crate::support::yaml(manifest);
+        let api = self.api_of(value["kind"].as_str().unwrap());
         api.create(&PostParams::default(), &serde_json::from_value(value).unwrap()).await.unwrap();
+    }
+
+    /// Changes an object as a user would.
+    pub async fn change(&self, kind: &str, name: &str, patch: Value) {
+        self.api_of(kind).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    pub async fn annotate(&self, kind: &str, name: &str, annotation: &str) {
+        self.change(kind, name, json!({ "metadata": { "annotations": { annotation: "true" } } })).await;
+    }
+
+    pub async fn delete(&self, kind: &str, name: &str) {
+        self.api_of(kind).delete(name, &DeleteParams::default()).await.unwrap();
     }
 
     pub fn api<K>(&self) -> Api<K>
@@ -64,56 +171,78 @@ impl World {
         Api::namespaced(self.plane.client(), &self.namespace)
     }
 
-    pub async fn tasks(&self) -> Vec<Task> {
-        self.api::<Task>().list(&ListParams::default()).await.unwrap().items
+    pub fn tasks(&self) -> Vec<Task> {
+        self.plane.objects("kubeopencode.io/tasks", &self.namespace)
     }
 
-    pub async fn pods(&self) -> Vec<Pod> {
-        self.api::<Pod>().list(&ListParams::default()).await.unwrap().items
-    }
-
-    async fn set_status<K>(&self, name: &str, status: Value)
-    where
-        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
-            + Clone
-            + serde::de::DeserializeOwned
-            + std::fmt::Debug,
-    {
-        let patch = Patch::Merge(json!({ "status": status }));
-        self.api::<K>().patch_status(name, &PatchParams::default(), &patch).await.unwrap();
+    pub fn pods(&self) -> Vec<Pod> {
+        self.plane.objects("/pods", &self.namespace)
     }
 
     /// Lets the controllers work until nothing is ready; a process that ended is started again.
-    pub async fn work(&mut self) -> usize {
-        for steps in 0..1000 {
-            if self.faults.is_dead() {
-                self.faults.restart();
-                self.engine = process(&self.faults, &self.plane, &self.clock, &self.namespace);
+    async fn work(&mut self) {
+        for _ in 0..3000 {
+            for index in 0..self.processes.len() {
+                if self.processes[index].faults.is_dead() {
+                    let faults = self.processes[index].faults.clone();
+                    faults.restart();
+                    self.processes[index] = self.process(faults);
+                    self.processes[index].catch_up().await;
+                }
             }
-            self.engine.refresh().await.unwrap_or_default();
-            let Some((controller, key, outcome)) = self.engine.step().await else { return steps };
-            self.check(&format!("{controller} {key}: {outcome:?}")).await;
+            let index = self.chance.below(self.processes.len());
+            let done = self.processes[index].step(self.weather, &self.chance).await;
+            match done {
+                Some(done) => {
+                    self.check(&done);
+                    self.delete_in_haste().await;
+                }
+                None if self.is_at_rest().await => return,
+                None => {}
+            }
         }
         panic!("the controllers never come to rest");
     }
 
+    async fn delete_in_haste(&self) {
+        let scheduled = |task: &Task| {
+            task.labels().contains_key(names::CRON_TASK_LABEL) && task.metadata.deletion_timestamp.is_none()
+        };
+        for task in self.tasks().iter().filter(|task| self.hasty && scheduled(task)) {
+            self.delete("Task", &task.name_any()).await;
+        }
+        let over = |pod: &&Pod| pod.finalizers().is_empty() && has_ended(pod);
+        for pod in self.pods().iter().filter(|_| self.hasty).filter(over) {
+            let _ = self.api::<Pod>().delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await;
+        }
+    }
+
+    /// Whether nobody has anything to do, even when everybody knows everything.
+    async fn is_at_rest(&mut self) -> bool {
+        let now = self.clock.now();
+        for process in &mut self.processes {
+            process.catch_up().await;
+        }
+        let idle = |process: &Process| {
+            let due = process.engine.next_timer().is_some_and(|timer| timer <= now);
+            !process.faults.is_dead() && !due && process.engine.ready().is_empty()
+        };
+        self.processes.iter().all(idle)
+    }
+
     /// Lets time pass in the controllers' own steps, while the node does its part, until `done` holds.
-    pub async fn until(&mut self, most: Duration, done: impl Fn(&[Task], &[Pod]) -> bool) {
+    pub async fn until(&mut self, most: Duration, done: impl Fn(&Self) -> bool) {
         let end = self.clock.now() + most;
         loop {
             self.work().await;
             if self.node().await {
                 continue;
             }
-            if done(&self.tasks().await, &self.pods().await) {
+            if done(self) {
                 return;
             }
-            let next = self.engine.next_timer().unwrap_or(end);
-            assert!(
-                next < end,
-                "not done by {end}: {:#?}",
-                self.tasks().await.iter().map(|task| &task.status).collect::<Vec<_>>()
-            );
+            let next = self.next_timer().unwrap_or(end);
+            assert!(next < end, "not done by {end}: {:#?}", summary(&self.tasks()));
             self.clock.set(next.max(self.clock.now() + Duration::from_millis(1)));
         }
     }
@@ -126,7 +255,7 @@ impl World {
             if self.node().await {
                 continue;
             }
-            match self.engine.next_timer().filter(|next| *next < end) {
+            match self.next_timer().filter(|next| *next < end) {
                 Some(next) => self.clock.set(next.max(self.clock.now() + Duration::from_millis(1))),
                 None => break,
             }
@@ -135,17 +264,31 @@ impl World {
         self.work().await;
     }
 
-    async fn check(&self, after: &str) {
-        let (tasks, pods) = (self.tasks().await, self.pods().await);
-        let broken = one_pod_a_task(&tasks, &pods);
-        assert!(broken.is_none(), "after {after}: {}", broken.unwrap_or_default());
+    fn next_timer(&self) -> Option<Timestamp> {
+        self.processes.iter().filter_map(|process| process.engine.next_timer()).min()
     }
 
-    /// One round of the node: new Pods run, running ones do what their image says, deleted ones end.
+    /// What must hold after every step.
+    fn check(&mut self, after: &str) {
+        let revision = self.plane.store().revision().0;
+        if std::mem::replace(&mut self.checked, revision) == revision {
+            return;
+        }
+        let (tasks, pods) = (self.tasks(), self.pods());
+        let templates: Vec<AgentTemplate> = self.plane.objects("kubeopencode.io/agenttemplates", &self.namespace);
+        let broken = one_pod_a_task(&tasks, &pods)
+            .or_else(|| self.most.and_then(|most| too_many(&tasks, &pods, most)))
+            .or_else(|| templates.iter().find_map(started_twice))
+            .or_else(|| self.memory.taken_back(&tasks));
+        assert!(broken.is_none(), "in {:?}, after {after}: {}", self.weather, broken.unwrap_or_default());
+    }
+
+    /// One round of the node and of Kubernetes: new Pods run, running ones do what their image says, deleted ones end,
+    /// Deployments are ready, and what lost its owner goes.
     async fn node(&self) -> bool {
         let mut changed = false;
-        let api = self.api::<Pod>();
-        for pod in self.pods().await {
+        let (api, tasks) = (self.api::<Pod>(), self.tasks());
+        for pod in self.pods() {
             let phase = pod.status.as_ref().and_then(|status| status.phase.clone()).unwrap_or_default();
             let over = phase == "Succeeded" || phase == "Failed";
             let leaving = pod.metadata.deletion_timestamp.is_some();
@@ -155,17 +298,66 @@ impl World {
                 "Running" => end_of(&pod),
                 _ => Some("Running"),
             };
+            let name = pod.name_any();
+            let alone =
+                pod.owner_references().iter().all(|owner| !tasks.iter().any(|t| t.uid().as_ref() == Some(&owner.uid)));
             if let Some(next) = next {
-                self.set_status::<Pod>(&pod.name_any(), json!({ "phase": next })).await;
+                let patch = Patch::Merge(json!({ "status": { "phase": next } }));
+                api.patch_status(&name, &PatchParams::default(), &patch).await.unwrap();
                 changed = true;
             } else if leaving && over && pod.metadata.deletion_grace_period_seconds != Some(0) {
-                let now = DeleteParams::default().grace_period(0);
-                let _ = api.delete(&pod.name_any(), &now).await;
+                let _ = api.delete(&name, &DeleteParams::default().grace_period(0)).await;
+                changed = true;
+            } else if alone && !leaving {
+                let _ = api.delete(&name, &DeleteParams::default()).await;
+                changed = true;
+            }
+        }
+        for deployment in self.plane.objects::<Deployment>("apps/deployments", &self.namespace) {
+            let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+            let there = deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0);
+            if wanted != there {
+                let patch = Patch::Merge(json!({ "status": { "readyReplicas": wanted, "replicas": wanted } }));
+                let api = self.api::<Deployment>();
+                api.patch_status(&deployment.name_any(), &PatchParams::default(), &patch).await.unwrap();
                 changed = true;
             }
         }
         changed
     }
+}
+
+impl Process {
+    /// Hears everything; what was lost is learned from a list, as after a start or when a watch lost its place.
+    async fn catch_up(&mut self) {
+        for (kind, event) in self.feed.all() {
+            self.engine.deliver(&kind, &event);
+        }
+        if self.feed.lost {
+            // It fails only when the process has ended, and then it is started again.
+            self.feed.lost = self.engine.refresh().await.is_err();
+        }
+    }
+
+    async fn step(&mut self, weather: Weather, chance: &Chance) -> Option<String> {
+        if matches!(weather, Weather::Calm | Weather::At(_)) {
+            return told(self.engine.step().await);
+        }
+        for (kind, event) in self.feed.some(chance) {
+            self.engine.deliver(&kind, &event);
+        }
+        let ready = self.engine.ready();
+        if ready.is_empty() || chance.one_in(2) {
+            return told(self.engine.step().await);
+        }
+        let (controller, key) = &ready[chance.below(ready.len())];
+        let outcome = self.engine.reconcile(controller, key).await?;
+        Some(format!("{controller} {key}: {outcome:?}"))
+    }
+}
+
+fn told(step: Option<(&'static str, engine::Key, engine::Outcome)>) -> Option<String> {
+    step.map(|(controller, key, outcome)| format!("{controller} {key}: {outcome:?}"))
 }
 
 /// What a running Pod does next: its image says.
@@ -179,7 +371,7 @@ fn end_of(pod: &Pod) -> Option<&'static str> {
 
 /// A plane with the definitions installed.
 pub async fn plane() -> Arc<Plane> {
-    let plane = Plane::start().await;
+    let plane = Plane::in_memory().await;
     let definitions: Api<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> =
         Api::all(plane.client());
     for definition in api::crds() {
@@ -188,27 +380,74 @@ pub async fn plane() -> Arc<Plane> {
     Arc::new(plane)
 }
 
-fn process(faults: &Faults, plane: &Plane, clock: &VirtualClock, namespace: &str) -> Engine {
-    let options = engine::Options { namespaces: vec![namespace.into()], ..engine::Options::default() };
-    let engine = Engine::new(faults.client(plane), Arc::new(clock.clone()), options);
-    orrery_controllers::install(engine, &Options::default(), Arc::new(NoSessions))
-}
-
 pub fn phase(task: &Task) -> Option<TaskPhase> {
     task.status.as_ref().and_then(|status| status.phase)
 }
 
-pub fn all_over(tasks: &[Task], pods: &[Pod]) -> bool {
+/// Every Task has ended, and its Pod was let go.
+pub fn all_over(world: &World) -> bool {
     let kept = |pod: &Pod| !pod.finalizers().is_empty();
-    tasks.iter().all(|task| phase(task).is_some_and(TaskPhase::is_final)) && !pods.iter().any(kept)
+    world.tasks().iter().all(|task| phase(task).is_some_and(TaskPhase::is_final)) && !world.pods().iter().any(kept)
 }
 
-/// No Task has two Pods, and none that has ended has a live one for long.
 fn one_pod_a_task(tasks: &[Task], pods: &[Pod]) -> Option<String> {
     tasks.iter().find_map(|task| {
-        let own = pods.iter().filter(|pod| pod.labels().get("kubeopencode.io/task") == Some(&task.name_any())).count();
+        let own = pods.iter().filter(|pod| pod.labels().get(names::TASK_LABEL) == Some(&task.name_any())).count();
         (own > 1).then(|| format!("{} has {own} Pods", task.name_any()))
     })
+}
+
+fn too_many(tasks: &[Task], pods: &[Pod], most: usize) -> Option<String> {
+    let running: Vec<String> =
+        tasks.iter().filter(|task| phase(task) == Some(TaskPhase::Running)).map(Task::name_any).collect();
+    let alive: Vec<String> = pods.iter().filter(|pod| !has_ended(pod)).map(Pod::name_any).collect();
+    (running.len() > most || alive.len() > most).then(|| format!("{running:?} run at once, in {alive:?}"))
+}
+
+fn has_ended(pod: &Pod) -> bool {
+    matches!(pod.status.as_ref().and_then(|status| status.phase.as_deref()), Some("Succeeded" | "Failed"))
+}
+
+/// A start that counts twice takes a place from someone else.
+fn started_twice(template: &AgentTemplate) -> Option<String> {
+    let history = template.status.as_ref()?.task_start_history.clone();
+    let different: BTreeSet<String> = history.iter().map(|start| start.task_name.clone()).collect();
+    (different.len() < history.len()).then(|| format!("starts were counted twice: {history:?}"))
+}
+
+impl Memory {
+    fn taken_back(&mut self, tasks: &[Task]) -> Option<String> {
+        for task in tasks {
+            let (uid, name) = (task.uid().unwrap_or_default(), task.name_any());
+            let now = phase(task);
+            if let Some(end) = self.ended.get(&uid).filter(|end| Some(**end) != now) {
+                return Some(format!("{name} was {end:?} and is {now:?}"));
+            }
+            if let Some(end) = now.filter(|phase| phase.is_final()) {
+                self.ended.insert(uid.clone(), end);
+            }
+            if task.labels().contains_key(names::CRON_TASK_LABEL) {
+                let first = self.scheduled.entry(name.clone()).or_insert_with(|| uid.clone());
+                if *first != uid {
+                    return Some(format!("the instant of {name} ran twice"));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The starts of Tasks, earliest first.
+pub fn starts(tasks: &[Task]) -> Vec<Timestamp> {
+    let start = |task: &Task| task.status.as_ref()?.start_time.as_ref().map(|time| time.0);
+    let mut starts: Vec<Timestamp> = tasks.iter().filter_map(start).collect();
+    starts.sort();
+    starts
+}
+
+/// Whether in some window of this length more than `most` Tasks started.
+pub fn exceeds(starts: &[Timestamp], most: usize, window: SignedDuration) -> bool {
+    starts.windows(most + 1).any(|few| few[most].duration_since(few[0]) < window)
 }
 
 /// What is left when all is done, without what differs from run to run.

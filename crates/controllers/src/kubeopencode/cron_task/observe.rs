@@ -52,16 +52,21 @@ impl Controller for CronTaskController {
     async fn observe(&self, key: &Key, view: &View) -> Result<Option<Observed>, Error> {
         let labelled = |task: &Arc<Task>| task.labels().get(names::CRON_TASK_LABEL) == Some(&key.name);
         let tasks: Vec<Arc<Task>> = view.list::<Task>(&key.namespace).into_iter().filter(labelled).collect();
-        let Some(cron) = view.get::<CronTask>(key).await? else {
+        let Some(mut cron) = view.get::<CronTask>(key).await? else {
             let tracked: Vec<Arc<Task>> = tasks.into_iter().filter(|task| is_tracked(task)).collect();
             return Ok((!tracked.is_empty()).then_some(Observed::Orphans(tracked)));
         };
+        let mut pending = pending(&cron, key, view).await?;
+        if pending.is_none() && is_pending(&cron) {
+            // About to create it: it may be missing because someone else has created, recorded and let it go already.
+            match view.live::<CronTask>(key).await? {
+                Some(live) if live.uid() == cron.uid() => cron = live,
+                _ => return Ok(None),
+            }
+            pending = self::pending(&cron, key, view).await?;
+        }
         let uid = cron.uid().unwrap_or_default();
         let children: Vec<Arc<Task>> = tasks.into_iter().filter(|task| belongs_to(&**task, &uid)).collect();
-        let pending = match cron.status.as_ref().and_then(|status| status.pending_task.clone()) {
-            None => None,
-            Some(name) => view.get::<Task>(&Key::new(&key.namespace, name)).await?,
-        };
         Ok(Some(Observed::CronTask(Box::new(Present { cron, children, pending }))))
     }
 
@@ -71,6 +76,18 @@ impl Controller for CronTaskController {
 
     fn refused(&self, observed: &Observed, failure: &Failure, now: Timestamp) -> Decision {
         super::decide::refused(observed, failure, now)
+    }
+}
+
+fn is_pending(cron: &CronTask) -> bool {
+    cron.status.as_ref().is_some_and(|status| status.pending_task.is_some())
+}
+
+/// The Task that is about to be created, when it exists.
+async fn pending(cron: &CronTask, key: &Key, view: &View) -> Result<Option<Arc<Task>>, Error> {
+    match cron.status.as_ref().and_then(|status| status.pending_task.clone()) {
+        None => Ok(None),
+        Some(name) => view.get::<Task>(&Key::new(&key.namespace, name)).await,
     }
 }
 

@@ -3,7 +3,7 @@
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
+use jiff::{SignedDuration, Timestamp, Zoned};
 
 /// Missed instants are counted up to here; more are one "too many".
 const COUNTED: usize = 100;
@@ -65,7 +65,32 @@ impl Schedule {
 
     /// The first instant after `time`; `None` when the schedule never comes again (31 February).
     pub fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
-        self.cron.find_next_occurrence(&self.local(time), false).ok().map(|zoned| zoned.timestamp())
+        let mut after = self.local(time);
+        loop {
+            let next = self.cron.find_next_occurrence(&after, false).ok()?;
+            if self.cron.is_time_matching(&next).unwrap_or(false) || self.skipped_before(&next) {
+                return Some(next.timestamp());
+            }
+            // The library stops after every gap at midnight, whether the schedule falls into it or not.
+            after = next;
+        }
+    }
+
+    /// Whether the clock skipped a time of this schedule to come here.
+    fn skipped_before(&self, time: &Zoned) -> bool {
+        let instant = time.timestamp();
+        let Some(before) = instant.checked_sub(SignedDuration::from_secs(1)).ok() else { return false };
+        let Ok(mut skipped) = self.zone.to_offset(before).to_datetime(instant).to_zoned(TimeZone::UTC) else {
+            return false;
+        };
+        let end = time.datetime();
+        while skipped.datetime() < end {
+            if self.cron.is_time_matching(&skipped).unwrap_or(false) {
+                return true;
+            }
+            skipped = &skipped + SignedDuration::from_mins(1);
+        }
+        false
     }
 
     /// What has come after `settled`, up to and with `now`.
@@ -148,6 +173,15 @@ mod tests {
         let next = skipped.next_after(at("2026-03-28T12:00:00Z")).expect("an instant");
         assert_eq!(next, at("2026-03-29T01:00:00Z"), "the first moment after the gap");
         assert_eq!(skipped.next_after(next), Some(at("2026-03-30T00:30:00Z")));
+    }
+
+    #[test]
+    fn a_midnight_that_the_clock_skips_brings_nothing_that_is_not_due() {
+        // Cairo goes from 00:00 to 01:00 on 24 April 2026.
+        let later = schedule("30 2 * * *", Some("Africa/Cairo"));
+        assert_eq!(later.next_after(at("2026-04-23T12:00:00Z")), Some(at("2026-04-23T23:30:00Z")));
+        let midnight = schedule("0 0 * * *", Some("Africa/Cairo"));
+        assert_eq!(midnight.next_after(at("2026-04-23T12:00:00Z")), Some(at("2026-04-23T22:00:00Z")));
     }
 
     #[test]

@@ -100,13 +100,20 @@ impl Controller for TaskController {
 
     async fn observe(&self, key: &Key, view: &View) -> Result<Option<Observed>, Error> {
         let pod_key = Key::new(&key.namespace, names::task_pod(&key.name));
-        let Some(task) = view.get::<Task>(key).await? else {
+        let Some(mut task) = view.get::<Task>(key).await? else {
             let pod = view.get::<Pod>(&pod_key).await?;
             return Ok(pod.filter(|pod| is_tracked(pod)).map(Observed::Orphan));
         };
         let started = task.status.as_ref().is_some_and(|status| status.pod_name.is_some());
         // Before the start nothing of that name should be there; after it, an absence must be sure.
         let pod = if started { view.get::<Pod>(&pod_key).await? } else { view.cached::<Pod>(&pod_key) };
+        if started && needs_start(&task, pod.as_deref()) {
+            // About to make a Pod: it may be missing because the Task has ended, and the cache does not know yet.
+            match view.live::<Task>(key).await? {
+                Some(live) if live.uid() == task.uid() => task = live,
+                _ => return Ok(None),
+            }
+        }
         let host = host(&task, view).await?;
         let config_maps = if needs_start(&task, pod.as_deref()) {
             self.config_maps(&task, &host, view).await?

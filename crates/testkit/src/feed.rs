@@ -1,0 +1,68 @@
+//! What a process hears of a plane, on a bad line: late, twice, in any order, or not at all.
+
+use futures::FutureExt as _;
+use kube::core::{ApiResource, WatchEvent};
+use serde_json::Value;
+use store::{EventKind, Scope, Watch};
+
+use crate::{Chance, Plane};
+
+/// The changes of some kinds, on their way to one process.
+pub struct Feed {
+    watches: Vec<(ApiResource, Watch)>,
+    pending: Vec<(ApiResource, WatchEvent<Value>)>,
+    /// Something was lost that only a list can tell.
+    pub lost: bool,
+}
+
+impl Feed {
+    /// The changes of these kinds from now on.
+    pub fn new(plane: &Plane, kinds: Vec<ApiResource>) -> Self {
+        let follow = |kind: ApiResource| {
+            let scope = Scope::all(format!("{}/{}", kind.group, kind.plural));
+            let watch = plane.store().watch(&scope, plane.store().revision()).expect("the present can be watched");
+            (kind, watch)
+        };
+        Self { watches: kinds.into_iter().map(follow).collect(), pending: Vec::new(), lost: true }
+    }
+
+    /// Some of what has happened, in some order; what is lost is lost until the next list.
+    pub fn some(&mut self, chance: &Chance) -> Vec<(ApiResource, WatchEvent<Value>)> {
+        self.collect();
+        let mut heard = Vec::new();
+        while !self.pending.is_empty() && !chance.one_in(3) {
+            let index = chance.below(self.pending.len());
+            match chance.below(8) {
+                0 => {
+                    self.pending.swap_remove(index);
+                    self.lost = true;
+                }
+                1 => heard.push(self.pending[index].clone()),
+                _ => heard.push(self.pending.swap_remove(index)),
+            }
+        }
+        heard
+    }
+
+    /// Everything that has happened and was not lost.
+    pub fn all(&mut self) -> Vec<(ApiResource, WatchEvent<Value>)> {
+        self.collect();
+        std::mem::take(&mut self.pending)
+    }
+
+    fn collect(&mut self) {
+        for (kind, watch) in &mut self.watches {
+            while let Some(Ok(events)) = watch.next().now_or_never() {
+                for event in events {
+                    let value: Value = serde_json::from_slice(&event.entry.value).expect("stored objects are JSON");
+                    let event = match event.kind {
+                        EventKind::Added => WatchEvent::Added(value),
+                        EventKind::Modified => WatchEvent::Modified(value),
+                        EventKind::Deleted => WatchEvent::Deleted(value),
+                    };
+                    self.pending.push((kind.clone(), event));
+                }
+            }
+        }
+    }
+}
