@@ -115,8 +115,10 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
         if attributes(header).any(|attribute| attribute == "kind") {
             index.kinds.insert((api_version, short), name.clone());
         }
-        let end = after.find("\ntype ").into_iter().chain(after.find("\n\n")).min().unwrap_or(after.len());
-        let body = if after.starts_with("  ") { &after[..end] } else { "" };
+        // Up to the next type or package: an empty line is only looked for in front of that.
+        let block = &after[..after.find("\ntype ").unwrap_or(after.len())];
+        let block = block.split_once("\n\n").map_or(block, |(block, _)| block);
+        let body = if after.starts_with("  ") { block } else { "" };
         index.types.insert(name, Block { package, header, body });
     }
     index

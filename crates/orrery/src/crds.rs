@@ -7,6 +7,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams, Patch, PatchParams};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 /// Prints every definition as one YAML document each.
@@ -20,6 +21,9 @@ pub fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The same definitions as JSON, one a line; see `build.rs`.
+const DEFINITIONS: &str = include_str!(concat!(env!("OUT_DIR"), "/definitions.jsonl"));
+
 /// Says which text a definition was made from: applying one costs more than everything else at a start.
 const DIGEST: &str = "orrery.dev/definition-digest";
 
@@ -27,28 +31,40 @@ const DIGEST: &str = "orrery.dev/definition-digest";
 pub async fn install(client: kube::Client) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client);
     let present = definitions.list_metadata(&ListParams::default()).await.context("cannot list definitions")?;
-    let digest_of = |name: &str| {
-        let found = present.iter().find(|definition| definition.name_any() == name)?;
-        found.annotations().get(DIGEST).cloned()
-    };
     let ours = PatchParams::apply("orrery").force();
     let mut applied = Vec::new();
-    for mut definition in api::crds() {
-        let name = definition.name_any();
-        let digest = BASE64_STANDARD.encode(Sha256::digest(serde_json::to_vec(&definition)?));
-        if digest_of(&name).as_ref() == Some(&digest) {
+    for text in DEFINITIONS.lines() {
+        let digest = BASE64_STANDARD.encode(Sha256::digest(text));
+        if present.iter().any(|definition| definition.annotations().get(DIGEST) == Some(&digest)) {
             continue;
         }
-        definition.annotations_mut().insert(DIGEST.to_owned(), digest);
+        let mut definition: Value = serde_json::from_str(text)?;
+        definition["metadata"]["annotations"][DIGEST] = digest.into();
         let (definitions, ours) = (&definitions, &ours);
         applied.push(async move {
-            definitions
-                .patch(&name, ours, &Patch::Apply(&definition))
-                .await
-                .with_context(|| format!("cannot install the definition {name}"))
+            let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+            let done = definitions.patch_metadata(name, ours, &Patch::Apply(&definition)).await;
+            done.with_context(|| format!("cannot install the definition {name}"))
         });
     }
     // Together: they share one write to the disk.
     futures::future::try_join_all(applied).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definitions_inside_are_those_of_the_types() {
+        let name = |definition: &Value| definition["metadata"]["name"].as_str().map(str::to_owned);
+        let mut wanted: Vec<Value> =
+            api::crds().iter().map(|definition| serde_json::to_value(definition).expect("JSON")).collect();
+        wanted.sort_by_key(name);
+        let mut inside: Vec<Value> =
+            DEFINITIONS.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        inside.sort_by_key(name);
+        assert!(inside == wanted, "build again after the chart was written anew");
+    }
 }

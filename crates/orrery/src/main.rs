@@ -23,6 +23,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// Objects are trees of many small pieces; see docs/adr/0006.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// One control plane for AI agents, from a laptop to a cluster.
 #[derive(Parser)]
 #[command(name = "orrery", version, arg_required_else_help = true, propagate_version = true)]

@@ -102,6 +102,12 @@ pub fn matches_pattern(pattern: &str, text: &str) -> bool {
     compiled(pattern).is_some_and(|regex| regex.is_match(text))
 }
 
+/// Whether a regular expression can be compiled, and why not.
+pub fn check_pattern(pattern: &str) -> Result<(), regex::Error> {
+    // The same few expressions stand in many places of a schema.
+    if compiled(pattern).is_some() { Ok(()) } else { Regex::new(pattern).map(|_| ()) }
+}
+
 /// Most expressions that are kept; schemas of a whole cluster use far fewer.
 const MAX_COMPILED: usize = 4096;
 

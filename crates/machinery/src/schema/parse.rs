@@ -97,13 +97,21 @@ fn parse(schema: &Value) -> Schema {
 /// A resource has a type and metadata whether its schema says so or not. What the schema asks of
 /// `metadata.name` and `metadata.generateName` is kept.
 fn describe_resource(schema: &mut Schema) {
-    for name in ["apiVersion", "kind"] {
-        let property = || Arc::new(Schema { value_type: Type::String, ..Schema::default() });
-        schema.properties.entry(name.to_owned()).or_insert_with(property);
+    for (name, words) in [
+        ("apiVersion", "The version of the API that this object is written in, as group/version."),
+        ("kind", "What kind of object this is."),
+    ] {
+        let given = schema.properties.remove(name);
+        let mut property =
+            given.map_or_else(|| Schema { value_type: Type::String, ..Schema::default() }, Arc::unwrap_or_clone);
+        property.description.get_or_insert_with(|| words.to_owned());
+        schema.properties.insert(name.to_owned(), Arc::new(property));
     }
     let mut metadata = (*crate::builtin::object_meta()).clone();
     if let Some(given) = schema.properties.get("metadata") {
-        metadata.description.clone_from(&given.description);
+        if given.description.is_some() {
+            metadata.description.clone_from(&given.description);
+        }
         for name in ["name", "generateName"] {
             if let Some(property) = given.properties.get(name) {
                 metadata.properties.insert(name.to_owned(), property.clone());
