@@ -6,6 +6,7 @@
 mod aggregate;
 pub mod bootstrap;
 pub mod escalation;
+pub(crate) mod filling;
 mod policy;
 mod rule;
 mod wording;

@@ -34,6 +34,7 @@ impl ApiServer {
         let roles = authz::bootstrap::objects();
         futures::future::try_join_all(roles.iter().map(|role| self.ensure_role(role))).await?;
         tokio::spawn(crd::cleanup::follow(self.clone()));
+        tokio::spawn(authz::filling::follow(self.clone()));
         tokio::spawn(sweep_events(self.clone()));
         Ok(())
     }

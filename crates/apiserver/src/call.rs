@@ -9,9 +9,9 @@ use serde_json::Value;
 use store::{Entry, Key, Scope};
 
 use crate::kinds::{Kind, Storage};
-use crate::negotiate::Accept;
+use crate::negotiate::{Accept, Form, Include};
 use crate::object::{self, Object};
-use crate::request::{Query, Target};
+use crate::request::{Query, Target, Verb};
 use crate::server::ApiServer;
 use crate::user::User;
 
@@ -36,6 +36,28 @@ pub struct Call {
 }
 
 impl Call {
+    /// A request of the server to itself, about an object of the cluster.
+    pub fn internal(server: &ApiServer, kind: &Arc<Kind>, verb: Verb, name: &str) -> Self {
+        Self {
+            server: server.clone(),
+            kind: kind.clone(),
+            target: Target {
+                verb,
+                group: kind.group.clone(),
+                version: kind.version.clone(),
+                namespace: String::new(),
+                resource: kind.plural.clone(),
+                name: name.to_owned(),
+                subresource: String::new(),
+            },
+            query: Query::default(),
+            headers: HeaderMap::new(),
+            accept: Accept { form: Form::Object, version: "v1", include: Include::None, pretty: false },
+            user: Arc::new(User::master("system:apiserver")),
+            warnings: Mutex::default(),
+        }
+    }
+
     /// Where the kind is stored.
     pub fn storage(&self) -> Result<&Storage, Status> {
         self.kind.storage.as_ref().ok_or_else(|| {

@@ -17,7 +17,9 @@ use tokio::sync::{Mutex, MutexGuard, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
+use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::{CompressionLayer, Predicate};
 
 use crate::access::Access;
 use crate::addresses::Addresses;
@@ -190,7 +192,8 @@ impl ApiServer {
             let server = server.clone();
             async move { crate::dispatch::serve(server, request).await }
         };
-        Router::new().fallback(handler).layer(CatchPanicLayer::custom(panicked))
+        let compression = CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(Large);
+        Router::new().fallback(handler).layer(CatchPanicLayer::custom(panicked)).layer(compression)
     }
 
     /// The API for anyone: who they are is proved by their credentials.
@@ -206,6 +209,16 @@ impl ApiServer {
     {
         let routes = self.access().trust(user, self.routes());
         BoxCloneSyncService::new(routes.map_request(|request: http::Request<B>| request.map(Body::new)))
+    }
+}
+
+/// Answers that are worth packing for those who accept it: as in Kubernetes, from 128 KiB. Watches have no size.
+#[derive(Clone, Copy)]
+struct Large;
+
+impl Predicate for Large {
+    fn should_compress<B: http_body::Body>(&self, response: &http::Response<B>) -> bool {
+        response.body().size_hint().exact().is_some_and(|size| size >= 128 * 1024)
     }
 }
 

@@ -102,6 +102,11 @@ impl Policy {
         }
     }
 
+    /// The rules of a `ClusterRole`, those it aggregates among them.
+    pub(super) fn cluster_role(&self, name: &str) -> &[Rule] {
+        self.cluster_roles.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
     /// Decides one request.
     pub fn decide(&self, request: &Attributes<'_>) -> Decision {
         let found = self.visit(request.user, request.namespace, |rule, binding, subject| {

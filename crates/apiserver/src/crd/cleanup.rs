@@ -5,20 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use machinery::status::Status;
-use parking_lot::Mutex;
 use serde_json::Value;
 use store::{Paging, Scope};
 
 use super::{DEFINITIONS, FINALIZER, conditions};
 use crate::call::Call;
 use crate::kinds::Kind;
-use crate::negotiate::{Accept, Form, Include};
 use crate::object;
-use crate::request::{Query, Target, Verb};
+use crate::request::Verb;
 use crate::server::ApiServer;
-use crate::user::User;
 use crate::verbs::delete;
 use crate::write::{self, Proposal};
 
@@ -75,14 +71,14 @@ async fn empty(server: &ApiServer, definition: &Value) -> Result<bool, Status> {
     let table = server.kinds().table();
     let row = table.iter().find(|row| row.storage.as_ref().is_some_and(|storage| *storage.resource == *resource));
     if let Some(row) = row {
-        delete::delete_collection(&mut call(server, row, Verb::DeleteCollection, ""), &Bytes::new()).await?;
+        delete::delete_collection(&mut Call::internal(server, row, Verb::DeleteCollection, ""), &Bytes::new()).await?;
     }
     let left = server.store().list(&Scope::all(resource), &Paging::default()).map_err(Status::internal)?;
     if !left.entries.is_empty() {
         return Ok(false);
     }
     let Some(row) = definitions(server) else { return Ok(true) };
-    let call = call(server, &row, Verb::Update, object::name(definition));
+    let call = Call::internal(server, &row, Verb::Update, object::name(definition));
     write::modify(&call, "", |live| {
         let mut object = live.clone();
         let finalizers: Vec<String> = object::finalizers(live).into_iter().filter(|one| one != FINALIZER).collect();
@@ -96,33 +92,11 @@ async fn empty(server: &ApiServer, definition: &Value) -> Result<bool, Status> {
 /// Judges the names again: whoever had them may be gone.
 async fn reconsider(server: &ApiServer, name: &str) -> Result<(), Status> {
     let Some(row) = definitions(server) else { return Ok(()) };
-    let call = call(server, &row, Verb::Update, name);
+    let call = Call::internal(server, &row, Verb::Update, name);
     write::modify(&call, "", |live| Ok(Proposal::whole(live.clone()))).await?;
     Ok(())
 }
 
 fn definitions(server: &ApiServer) -> Option<Arc<Kind>> {
     server.kinds().table().find("apiextensions.k8s.io", "v1", "customresourcedefinitions").cloned()
-}
-
-/// A request of the server to itself.
-fn call(server: &ApiServer, kind: &Arc<Kind>, verb: Verb, name: &str) -> Call {
-    Call {
-        server: server.clone(),
-        kind: kind.clone(),
-        target: Target {
-            verb,
-            group: kind.group.clone(),
-            version: kind.version.clone(),
-            namespace: String::new(),
-            resource: kind.plural.clone(),
-            name: name.to_owned(),
-            subresource: String::new(),
-        },
-        query: Query::default(),
-        headers: HeaderMap::new(),
-        accept: Accept { form: Form::Object, version: "v1", include: Include::None, pretty: false },
-        user: Arc::new(User::master("system:apiserver")),
-        warnings: Mutex::default(),
-    }
 }

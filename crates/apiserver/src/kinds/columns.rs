@@ -43,6 +43,19 @@ pub static CONFIG_MAPS: Columns = Columns {
     },
 };
 
+/// Scales, of whatever kind.
+pub static SCALES: Columns = Columns {
+    definitions: &[
+        NAME,
+        Definition("Desired", "integer", 0, "How many there should be."),
+        Definition("Available", "integer", 0, "How many there are."),
+        AGE,
+    ],
+    cells: |scale, now| {
+        vec![name(scale), scale["spec"]["replicas"].clone(), scale["status"]["replicas"].clone(), age(scale, now)]
+    },
+};
+
 /// Secrets.
 pub static SECRETS: Columns = Columns {
     definitions: &[

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::call::Call;
 use crate::decode;
-use crate::kinds::Scale;
+use crate::kinds::{Kind, Printer, Scale, columns};
 use crate::object;
 use crate::request::{Verb, unknown_path};
 use crate::respond;
@@ -35,7 +35,9 @@ pub async fn run(call: &Call, body: &Bytes) -> Result<Response, Status> {
             .await?
         }
     };
-    Ok(respond::value(StatusCode::OK, &show(&object, &paths), call.accept.pretty))
+    let kind = Kind { printer: Printer::Code(&columns::SCALES), ..Kind::clone(&call.kind) };
+    let shaped = call.accept.shape(&kind, show(&object, &paths), true);
+    Ok(respond::value(StatusCode::OK, &shaped, call.accept.pretty))
 }
 
 async fn change(call: &Call, paths: &Scale, make: impl Fn(&Value) -> Result<Value, Status>) -> Result<Value, Status> {

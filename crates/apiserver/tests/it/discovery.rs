@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::Plane;
 
-use crate::support::{DEFINITIONS, definition, with_widgets};
+use crate::support::{DEFINITIONS, Events, definition, with_widgets};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -113,4 +113,38 @@ async fn health_version_and_metrics_answer() {
     plane.server().close();
     assert_eq!(plane.get("/readyz").await.code, 500);
     assert_eq!(plane.get("/livez").await.code, 200);
+}
+
+#[tokio::test]
+async fn aggregated_roles_show_the_rules_they_stand_for() {
+    let plane = Plane::start().await;
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    plane
+        .post(
+            path,
+            &json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+                "metadata": { "name": "whole" },
+                "aggregationRule": { "clusterRoleSelectors": [{ "matchLabels": { "part": "yes" } }] },
+            }),
+        )
+        .await;
+    let rules = json!([{ "verbs": ["get"], "apiGroups": [""], "resources": ["pods"] }]);
+    plane
+        .post(
+            path,
+            &json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+                "metadata": { "name": "part", "labels": { "part": "yes" } }, "rules": rules,
+            }),
+        )
+        .await;
+    let watch = format!("{path}?watch=1&fieldSelector=metadata.name=whole");
+    let mut events = Events::open(&plane, &watch, "application/json").await;
+    loop {
+        let event = events.next().await.unwrap();
+        if event["object"]["rules"] == rules {
+            break;
+        }
+    }
 }

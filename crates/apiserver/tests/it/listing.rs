@@ -1,7 +1,11 @@
 //! Lists: paging over one moment, selectors, revisions.
 
+use apiserver::user::User;
+use axum::body::Body;
+use axum::http::Request;
 use serde_json::{Value, json};
 use testkit::Plane;
+use tower::ServiceExt as _;
 
 use crate::support::{MAPS, labelled, map};
 
@@ -88,4 +92,26 @@ async fn all_namespaces_are_listed_without_one() {
         names(&plane.get("/api/v1/namespaces").await.json()),
         ["default", "kube-node-lease", "kube-public", "kube-system"]
     );
+}
+
+#[tokio::test]
+async fn large_answers_are_packed_for_those_who_ask() {
+    let plane = Plane::start().await;
+    let mut large = map("large");
+    large["data"]["filling"] = "x".repeat(200_000).into();
+    plane.post(MAPS, &large).await;
+    let packed = |path: String| {
+        let service = plane.server().service_as::<Body>(User::master("admin"));
+        let request = Request::get(path).header("accept-encoding", "gzip").body(Body::empty()).unwrap();
+        async move {
+            let response = service.oneshot(request).await.unwrap();
+            let encoding = response.headers().get("content-encoding").cloned();
+            (encoding, axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap())
+        }
+    };
+    let (encoding, body) = packed(MAPS.to_owned()).await;
+    assert_eq!(encoding.unwrap(), "gzip");
+    assert!(body.starts_with(&[0x1f, 0x8b]) && body.len() < 20_000, "{} bytes", body.len());
+    let (encoding, body) = packed("/api/v1/namespaces/default".to_owned()).await;
+    assert_eq!((encoding, body.first()), (None, Some(&b'{')), "small ones are not worth it");
 }
