@@ -59,9 +59,11 @@ mod tests {
     /// `ORRERY_UPDATE=1` writes them anew.
     #[test]
     fn the_definitions_inside_are_those_of_the_types() {
-        let definitions: Vec<Value> =
-            api::crds().iter().map(|definition| serde_json::to_value(definition).expect("JSON")).collect();
-        let lines: String = definitions.iter().map(|definition| format!("{definition}\n")).collect();
+        let mut lines = String::new();
+        for definition in api::crds() {
+            lines.push_str(&serde_json::to_value(definition).expect("JSON").to_string());
+            lines.push('\n');
+        }
         if std::env::var_os("ORRERY_UPDATE").is_some() {
             let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/definitions.jsonl");
             std::fs::write(path, &lines).expect("the file can be written");
