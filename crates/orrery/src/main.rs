@@ -123,7 +123,12 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 fn wait<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let result = runtime.block_on(work);
+    // A Pod's open connection to the outside waits, when it is dropped, for a task that a runtime in shutdown does not run
+    // any more: waiting for all of them would never end.
+    runtime.shutdown_background();
+    result
 }
 
 #[cfg(test)]

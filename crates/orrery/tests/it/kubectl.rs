@@ -19,7 +19,7 @@ use crate::plane::Plane;
 const PRELUDE: &str = r#"
 set -o pipefail
 # lines N FILE: waits until FILE has at least N lines.
-lines() { until [ "$(wc -l < "$2")" -ge "$1" ]; do sleep 0.02; done; }
+lines() { until [ -e "$2" ] && [ "$(wc -l < "$2")" -ge "$1" ]; do sleep 0.02; done; }
 # forward WHAT PORT: forwards a port of this machine in the background; sets port and forwarding, its process.
 forward() {
   : > forwarded
@@ -151,6 +151,11 @@ fn normalise(text: &str) -> String {
         (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
         // Newer releases of kubectl say where from.
         (r"( deleted) from [a-z-]+ namespace", "$1"),
+        (r"(?m)^( +(?:Host )?Port:\s+\d+/TCP) \([a-z]+\)$", "$1"),
+        (
+            r"(?:Error from server \(BadRequest\)|error): (container \S+ is not valid for pod \S+)( out of: .*)?",
+            "error: $1",
+        ),
         (r"(?m)( {2,}|\t)\d+(m?s|m\d*s?)$", "${1}AGE"),
         // The next column starts where the longest age ends.
         (r"( {2,})\d+(s|m\d*s?) {2,}", "${1}AGE   "),
