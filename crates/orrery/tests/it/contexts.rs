@@ -124,7 +124,13 @@ async fn every_type_of_context_reaches_an_agents_server_and_leaves_with_its_task
     assert!(said.starts_with(SEEN), "{said}");
     let requests = model.requests();
     let asked = Conversation::new(requests[0].clone()).asked();
-    for part in ["Be &lt;brief&gt; &amp; kind.", "/workspace/.kubeopencode/tasks/brings-", "- /srv/absolute.txt"] {
+    for part in [
+        "Be &lt;brief&gt; &amp; kind.",
+        "TASK_NAME is brings",
+        "KubeOpenCode Runtime Context",
+        "/workspace/.kubeopencode/tasks/brings-",
+        "- /srv/absolute.txt",
+    ] {
         assert!(asked.contains(part), "the request names {part}: {asked}");
     }
     // Nothing is left when the Task is over.

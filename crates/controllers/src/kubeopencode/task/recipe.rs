@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::kubeopencode::{Task, names};
+use api::kubeopencode::{ContextType, Task, names};
 use k8s_openapi::api::core::v1::{ConfigMap, EnvVar, Pod};
 use kube::ResourceExt;
 use serde_json::json;
@@ -112,7 +112,7 @@ fn contexts(present: &Present, settings: &Settings, system: &System) -> Result<(
     if !attaches {
         return Ok((contexts.with_config(settings), Vec::new()));
     }
-    let (contexts, brought) = contexts.for_prompt(workspace, description.unwrap_or_default())?;
+    let (contexts, brought) = contexts.for_prompt(workspace, &request(task, description.unwrap_or_default()))?;
     if !brought.is_empty() && !system.helps() {
         return Err(Problem::Invalid(format!(
             "spec.contexts: {} cannot be brought to a running Agent, because the controller has no --helper-image: set \
@@ -122,6 +122,17 @@ fn contexts(present: &Present, settings: &Settings, system: &System) -> Result<(
         .into());
     }
     Ok((contexts, brought))
+}
+
+/// What an Agent's server is asked. It has no variables of this Task; one that asks to be told where it is gets their
+/// values.
+fn request(task: &Task, description: &str) -> String {
+    let wants = task.spec.contexts.iter().flatten().any(|context| context.type_ == ContextType::Runtime);
+    if !wants {
+        return description.to_owned();
+    }
+    let (name, namespace) = (task.name_any(), task.namespace().unwrap_or_default());
+    format!("{description}\n\nFor this task TASK_NAME is {name} and TASK_NAMESPACE is {namespace}.")
 }
 
 /// Where on an Agent's server a Task's relative paths begin.
