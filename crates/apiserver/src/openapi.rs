@@ -22,6 +22,7 @@ use crate::server::ApiServer;
 
 mod components;
 mod operations;
+mod v2;
 
 /// Documents by path, with the hash they were made for.
 #[derive(Default)]
@@ -34,11 +35,7 @@ pub fn answer(server: &ApiServer, rest: &[&str], query: &Query, headers: &Header
     match rest {
         ["v3"] => Ok(respond::value(StatusCode::OK, &index(&server.kinds().table()), false)),
         ["v3", path @ ..] => document(server, &path.join("/"), query, headers),
-        ["v2", ..] => Err(Status::new(
-            404,
-            "NotFound",
-            "OpenAPI v2 is not served; read /openapi/v3, which every supported kubectl does",
-        )),
+        ["v2"] => Ok(v2::answer(headers)),
         _ => Err(unknown_path()),
     }
 }

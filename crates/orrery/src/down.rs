@@ -27,6 +27,6 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let driver = Process::new(data.join("pods"), ShimCommand::own());
     let ended = node::end_all(&data, &driver).await;
     store.close().await;
-    style::say(format_args!("ended {ended} Pods"));
+    style::say(format_args!("ended {ended} {}", if ended == 1 { "Pod" } else { "Pods" }));
     Ok(())
 }

@@ -73,18 +73,20 @@ impl Writer {
 
     fn commit(&mut self, writes: Vec<Write>) -> Result<(), String> {
         let batch = Batch::judge(&self.memory, &writes);
+        let mut topics = Vec::new();
         if !batch.events.is_empty() {
             let time = now();
             if let Err(failure) = self.append(&batch.events, time) {
                 return self.refuse(writes, failure);
             }
-            let topics = self.memory.apply(&batch.events, time);
-            for topic in topics {
-                topic.changed.notify_waiters();
-            }
+            topics = self.memory.apply(&batch.events, time);
         }
+        // Readers see it already. Writers are woken before watchers, of whom there may be many in line for the same cores.
         for ((_, reply), answer) in writes.into_iter().zip(batch.answers) {
             drop(reply.send(answer));
+        }
+        for topic in topics {
+            topic.changed.notify_waiters();
         }
         Ok(())
     }
