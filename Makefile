@@ -6,7 +6,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 export ORRERY_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/orrery
 
-.PHONY: help up ui test test-long test-kubernetes bench lint format licences tools
+.PHONY: help up ui test test-browser test-long test-kubernetes bench lint format licences tools
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,12 @@ test: ui ## Run every test that needs neither Go nor a cluster
 	@scripts/tools build test
 	cd ui && npm test --silent
 	$(CARGO) test --workspace --locked
+	@$(MAKE) --no-print-directory test-browser
+
+test-browser: ui ## Every page and action in a real Chromium, and made-up requests, against a real plane
+	@scripts/tools build browser
+	$(CARGO) build --locked --package orrery
+	cd ui && ORRERY_OPENCODE="$$(../scripts/opencode)" SCHEMATHESIS="$$(../scripts/schemathesis)" npm run --silent e2e
 
 test-long: ## The same with every kill round and every fault seed
 	@scripts/tools build test
@@ -42,6 +48,7 @@ test-kubernetes: ## Judge the embedded API by a real kube-apiserver (needs Go or
 	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery-apiserver --features differential --test differential
 	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery-workloads --features differential --test differential
 	KUBECTL="$$(scripts/kubernetes-binaries)/kubectl" $(CARGO) test --locked --package orrery --test it kubectl
+	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery-server --features differential --test differential
 
 bench: ## Measure, side by side with kube-apiserver where it is there; writes docs/benchmarks.md
 	@scripts/tools build

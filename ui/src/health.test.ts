@@ -6,8 +6,8 @@ import type { Agent, Task } from "./plane/types";
 const base = { name: "a", namespace: "default", uid: "1", resourceVersion: "1", createdAt: "2026-01-01T00:00:00Z", conditions: [] };
 
 test("a queued Task says what it waits for", () => {
-  const task: Task = { ...base, phase: "Queued", conditions: [{ type: "Queued", status: "True", reason: "AgentAtCapacity", message: "at capacity (1/1)" }] };
-  expect(healthOf("tasks", task)).toEqual({ shape: "waiting", word: "Queued", why: "at capacity (1/1)" });
+  const task: Task = { ...base, phase: "Queued", agentRef: { name: "reviewer" }, conditions: [{ type: "Queued", status: "True", reason: "AgentAtCapacity", message: "at capacity (1/1)" }] };
+  expect(healthOf("tasks", task)).toMatchObject({ shape: "waiting", word: "Queued", why: "at capacity (1/1)", todo: { label: "reviewer", to: "/agents/default/reviewer" } });
   expect(needsAttention("tasks", task)).toBe(false);
 });
 

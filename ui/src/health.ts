@@ -1,20 +1,34 @@
-// What state a thing is in, in one word, one shape and one sentence that says why. Pure.
+// What state a thing is in: one word, one shape, one sentence that says why, and what to do about it. Pure.
 
 import type { Agent, Condition, CronTask, Item, Plural, Task } from "./plane/types";
 
 export type Shape = "running" | "waiting" | "done" | "failed" | "suspended" | "degraded";
+
+/** The next step: words, and a page or a command that goes with them. */
+export interface Todo {
+  text: string;
+  label?: string;
+  to?: string;
+  command?: string;
+}
 
 export interface Health {
   shape: Shape;
   word: string;
   /** Why, when it is not as one would wish. */
   why?: string;
+  todo?: Todo;
 }
 
 const condition = (item: Item, type: string): Condition | undefined => item.conditions.find((one) => one.type === type);
 
 export function healthOf(plural: Plural, item: Item): Health {
   if (item.deletionTimestamp) return { shape: "waiting", word: "Deleting" };
+  const health = stateOf(plural, item);
+  return health.why ? { ...health, todo: todoFor(plural, item) } : health;
+}
+
+function stateOf(plural: Plural, item: Item): Health {
   switch (plural) {
     case "tasks":
       return taskHealth(item as Task);
@@ -37,9 +51,9 @@ function taskHealth(task: Task): Health {
       return stopped?.status === "True" ? { shape: "done", word: "Stopped", why: stopped.message } : { shape: "done", word: "Completed" };
     }
     case "Failed":
-      return { shape: "failed", word: "Failed", why: problem(task) ?? "The Task ended without success. Its log says more." };
+      return { shape: "failed", word: "Failed", why: problem(task) ?? "The Task ended without success." };
     default:
-      return { shape: "waiting", word: task.phase, why: queued?.status === "True" ? queued.message : undefined };
+      return { shape: "waiting", word: task.phase, why: queued?.status === "True" ? queued.message : problem(task) };
   }
 }
 
@@ -53,19 +67,68 @@ function agentHealth(agent: Agent): Health {
 function cronHealth(cron: CronTask): Health {
   const ready = condition(cron, "Ready");
   if (cron.suspend) return { shape: "suspended", word: "Suspended" };
-  if (ready?.status === "False") return { shape: "degraded", word: ready.reason ?? "Not ready", why: ready.message };
+  if (ready?.status === "False") return { shape: "degraded", word: "Not ready", why: ready.message };
   return (cron.active ?? 0) > 0 ? { shape: "running", word: "Active" } : { shape: "done", word: "Scheduled" };
 }
 
 function templateHealth(item: Item): Health {
   const ready = condition(item, "Ready");
-  return ready?.status === "False" ? { shape: "degraded", word: ready.reason ?? "Not ready", why: ready.message } : { shape: "done", word: "Valid" };
+  return ready?.status === "False" ? { shape: "degraded", word: "Not valid", why: ready.message } : { shape: "done", word: "Valid" };
 }
+
+const NOT_PROBLEMS = ["Queued", "Suspended", "Stopped", "Complete"];
+const blocking = (item: Item) =>
+  item.conditions.find((one) => one.type === "Failed" && one.status === "True") ?? item.conditions.find((one) => one.status === "False" && !NOT_PROBLEMS.includes(one.type));
 
 /** The first condition that says something is wrong. */
 function problem(item: Item): string | undefined {
-  const bad = item.conditions.find((one) => (one.type === "Failed" && one.status === "True") || (one.status === "False" && one.type !== "Queued" && one.type !== "Suspended" && one.type !== "Stopped" && one.type !== "Complete"));
+  const bad = blocking(item);
   return bad?.message || bad?.reason;
+}
+
+/** The next step, from the reason that stands in the way. */
+function todoFor(plural: Plural, item: Item): Todo | undefined {
+  const queued = condition(item, "Queued");
+  const suspended = condition(item, "Suspended");
+  const bad = (queued?.status === "True" ? queued : undefined) ?? blocking(item) ?? (suspended?.status === "True" ? suspended : undefined);
+  const task = plural === "tasks" ? (item as Task) : undefined;
+  const at = task?.agentRef ? { kind: "agent", route: "agents", name: task.agentRef.name } : { kind: "agenttemplate", route: "templates", name: task?.templateRef?.name ?? "" };
+  const runner = { label: at.name, to: `/${at.route}/${item.namespace}/${at.name}` };
+  switch (bad?.reason) {
+    case "AgentAtCapacity":
+      return { text: "It starts by itself when another Task ends. Or raise spec.maxConcurrentTasks of", ...runner };
+    case "QuotaExceeded":
+      return { text: "It starts by itself when the window has moved on. Or raise spec.quota of", ...runner };
+    case "AgentSuspended":
+      return { text: "It waits until the Agent is resumed:", command: `orrery resume agent ${at.name} -n ${item.namespace}` };
+    case "AgentServerNotReady":
+      return { text: "It waits for the Agent, whose page says what is wrong:", ...runner };
+    case "UserRequested":
+      return { text: "Resume it to let it work again." };
+    case "Standby":
+      return { text: "Nothing to do: the next Task wakes it." };
+    case "Stopped":
+    case "UserStopped":
+      return undefined;
+    case "ErrImagePull":
+    case "ImagePullBackOff":
+    case "InvalidImageName":
+      return { text: "Check the image's name. On this machine, import it:", command: "orrery image import FILE" };
+    case "MaxRetainedTasksReached":
+      return { text: "Delete finished Tasks, raise spec.maxRetainedTasks, or set cleanup on the", label: "Config page", to: "/config" };
+    case "InvalidSchedule":
+      return { text: "Mend spec.schedule or spec.timeZone on the YAML tab." };
+    case "PodLost":
+      return { text: "Its Pod was deleted or its node is gone. Create the Task again if it is still wanted." };
+    case "OOMKilled":
+      return { text: "Raise spec.podSpec.resources.limits.memory of", ...runner };
+    case "Invalid":
+    case "AgentError":
+    case "ContextError":
+      return { text: "Mend what the message names; it is looked at again by itself." };
+    default:
+      return task?.phase === "Failed" && task.podName ? { text: "The end of its log says more.", label: "Open the log", to: `/tasks/${item.namespace}/${item.name}?tab=logs` } : undefined;
+  }
 }
 
 /** Whether a person should look at it now. */

@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 import { Link } from "react-router";
 import { age, count, duration, short, until } from "./format";
 import { pathOf, request } from "./plane/api";
+import { store } from "./plane/store";
 import type { Agent, CronTask, Item, KindMap, Plural, Task, Template } from "./plane/types";
 
 export interface Column<T> {
@@ -16,6 +17,8 @@ export interface Column<T> {
 export interface Action<T> {
   label: string;
   command: (item: T) => string;
+  /** What comes of it, when the label does not say. */
+  means?: string;
   run: (item: T) => Promise<unknown>;
   /** Why it cannot be done now; undefined when it can. */
   refused?: (item: T) => string | undefined;
@@ -31,8 +34,16 @@ export interface Kind<T extends Item> {
   columns: Column<T>[];
   facts: (item: T, now: number) => [string, ReactNode][];
   actions: Action<T>[];
+  /** Tabs of its own, between Overview and Events. */
+  tabs: string[];
+  /** What a Task that is created for it runs on. */
+  runs?: "agent" | "template";
+  /** The same in a terminal. */
+  commands: (item: T) => string[];
   /** What deleting takes along. */
   deletes: string;
+  /** Which data is lost, if any. */
+  loses?: (item: T) => string | undefined;
   empty: { text: string; command: string }[];
 }
 
@@ -85,12 +96,15 @@ const tasks: Kind<Task> = {
   actions: [
     {
       label: "Stop",
+      means: "Its Pod gets a moment to end; the Task becomes Completed and its log is kept.",
       command: (task) => `kubectl annotate task ${task.name} -n ${task.namespace} kubeopencode.io/stop=true`,
       run: (task) => act("tasks", task, "stop"),
       refused: (task) => (ended(task) ? "It has ended already." : undefined),
     },
   ],
-  deletes: "the Task, its Pod and its context files. Its log goes with the Pod",
+  tabs: ["Logs"],
+  commands: (task) => [`orrery why task ${task.name} -n ${task.namespace}`, `orrery logs ${task.name} -n ${task.namespace}`, `kubectl describe task ${task.name} -n ${task.namespace}`],
+  deletes: "the Task, its Pod and its context files",
   empty: [{ text: "A Task is one piece of work for an agent. Create one here with +, or from a file:", command: "kubectl apply -f task.yaml" }],
 };
 
@@ -120,12 +134,14 @@ const cronTasks: Kind<CronTask> = {
   actions: [
     {
       label: "Run now",
+      means: "It creates one Task at once; the schedule stays as it is.",
       command: (cron) => `kubectl annotate crontask ${cron.name} -n ${cron.namespace} kubeopencode.io/trigger=true`,
       run: (cron) => act("crontasks", cron, "trigger"),
       refused: (cron) => (cron.suspend ? "It is suspended. Resume it first." : undefined),
     },
     {
       label: "Suspend",
+      means: "It creates no Tasks until it is resumed; a Task that runs goes on.",
       command: (cron) => `kubectl patch crontask ${cron.name} -n ${cron.namespace} --type=merge -p '{"spec":{"suspend":true}}'`,
       run: (cron) => act("crontasks", cron, "suspend"),
       refused: (cron) => (cron.suspend ? "It is suspended already." : undefined),
@@ -137,9 +153,13 @@ const cronTasks: Kind<CronTask> = {
       refused: (cron) => (cron.suspend ? undefined : "It is not suspended."),
     },
   ],
+  tabs: [],
+  commands: (cron) => [`orrery why crontask ${cron.name} -n ${cron.namespace}`, `kubectl get tasks -n ${cron.namespace} -l kubeopencode.io/crontask=${cron.name}`, `kubectl describe crontask ${cron.name} -n ${cron.namespace}`],
   deletes: "the schedule and every Task it created",
   empty: [{ text: "A CronTask creates Tasks on a schedule:", command: "kubectl apply -f crontask.yaml" }],
 };
+
+const busy = (agent: Agent) => store.list("tasks").filter((task) => task.phase === "Running" && task.namespace === agent.namespace && task.agentRef?.name === agent.name).length;
 
 const agents: Kind<Agent> = {
   plural: "agents",
@@ -152,7 +172,7 @@ const agents: Kind<Agent> = {
     namespaceColumn,
     { title: "Profile", width: "minmax(140px, 2fr)", wide: true, cell: (agent) => <span className="quiet cut">{agent.profile ?? "–"}</span> },
     { title: "Template", width: "minmax(100px, 1fr)", wide: true, cell: (agent) => <span className="mono cut">{agent.templateRef?.name ?? "–"}</span> },
-    { title: "Most Tasks", width: "88px", wide: true, cell: (agent) => <span className="mono">{agent.maxConcurrentTasks || "no limit"}</span> },
+    { title: "Tasks", width: "72px", cell: (agent) => <span className="mono" title="running of most at once">{`${busy(agent)} / ${agent.maxConcurrentTasks || "∞"}`}</span> },
     ageColumn,
   ],
   facts: (agent) => [
@@ -166,6 +186,7 @@ const agents: Kind<Agent> = {
   actions: [
     {
       label: "Suspend",
+      means: "Its Pods end; new Tasks wait until it is resumed. It is refused while Tasks run.",
       command: (agent) => `kubectl patch agent ${agent.name} -n ${agent.namespace} --type=merge -p '{"spec":{"suspend":true}}'`,
       run: (agent) => act("agents", agent, "suspend"),
       refused: (agent) => (agent.suspend ? "It is suspended already." : undefined),
@@ -177,9 +198,15 @@ const agents: Kind<Agent> = {
       refused: (agent) => (agent.suspend ? undefined : "It is not suspended."),
     },
   ],
-  deletes: "the Agent, its Deployment, Service, Pods and volumes. Sessions and workspace on those volumes are lost",
+  tabs: ["Terminal"],
+  runs: "agent",
+  commands: (agent) => [`orrery why agent ${agent.name} -n ${agent.namespace}`, `kubectl describe agent ${agent.name} -n ${agent.namespace}`],
+  deletes: "the Agent, its Deployment, Service and Pods",
+  loses: (agent) => (agent.persistence?.sessions || agent.persistence?.workspace ? "The sessions and the workspace on its volumes are lost with it." : undefined),
   empty: [{ text: "An Agent is a running OpenCode server that Tasks attach to:", command: "kubectl apply -f agent.yaml" }],
 };
+
+const followers = (template: Template) => store.list("agents").filter((agent) => agent.namespace === template.namespace && agent.templateRef?.name === template.name).length;
 
 const templates: Kind<Template> = {
   plural: "agenttemplates",
@@ -191,6 +218,7 @@ const templates: Kind<Template> = {
   columns: [
     namespaceColumn,
     { title: "Image", width: "minmax(140px, 2fr)", wide: true, cell: (template) => <span className="mono quiet cut">{template.executorImage ?? "default"}</span> },
+    { title: "Agents", width: "64px", cell: (template) => <span className="mono">{followers(template)}</span> },
     { title: "Workspace", width: "minmax(90px, 1fr)", wide: true, cell: (template) => <span className="mono cut">{template.workspaceDir}</span> },
     ageColumn,
   ],
@@ -202,6 +230,9 @@ const templates: Kind<Template> = {
     ["Starts", <span className="mono">{template.quota ? `${template.quota.maxTaskStarts} in ${duration(template.quota.windowSeconds)}` : "no limit"}</span>],
   ],
   actions: [],
+  tabs: [],
+  runs: "template",
+  commands: (template) => [`orrery why agenttemplate ${template.name} -n ${template.namespace}`, `kubectl describe agenttemplate ${template.name} -n ${template.namespace}`],
   deletes: "the template. Agents and Tasks that refer to it stop with a reason until it is back",
   empty: [{ text: "A template holds what Agents and one-off Tasks have in common:", command: "kubectl apply -f template.yaml" }],
 };

@@ -1,9 +1,9 @@
 // Begins: asks who is there, then opens the stream and shows the page the address names.
 
+import { lazy, Suspense } from "react";
 import { createRoot } from "react-dom/client";
-import { createBrowserRouter, RouterProvider } from "react-router";
+import { createBrowserRouter, Link, RouterProvider } from "react-router";
 import { KIND_LIST } from "./kinds";
-import { Config } from "./pages/Config";
 import { CreateTask } from "./pages/CreateTask";
 import { Dashboard } from "./pages/Dashboard";
 import { DetailPage } from "./pages/DetailPage";
@@ -14,18 +14,22 @@ import { Refused, request } from "./plane/api";
 import { store } from "./plane/store";
 import "./theme.css";
 
+const Config = lazy(() => import("./pages/Config").then((module) => ({ default: module.Config })));
+const Reference = lazy(() => import("./pages/Reference").then((module) => ({ default: module.Reference })));
+
 const router = createBrowserRouter([
   {
     element: <Shell />,
     children: [
       { path: "/", element: <Dashboard /> },
       { path: "/tasks/create", element: <CreateTask /> },
-      { path: "/config", element: <Config /> },
+      { path: "/config", element: <Suspense><Config /></Suspense> },
+      { path: "/reference", element: <Suspense><Reference /></Suspense> },
       ...KIND_LIST.flatMap((kind) => [
         { path: `/${kind.route}`, element: <ListPage key={kind.route} kind={kind} /> },
         { path: `/${kind.route}/:namespace/:name`, element: <DetailPage key={kind.route} kind={kind} /> },
       ]),
-      { path: "*", element: <div className="empty">There is no such page.</div> },
+      { path: "*", element: <div className="empty"><h1>There is no such page</h1><p><Link to="/">To the overview</Link></p></div> },
     ],
   },
 ]);

@@ -10,7 +10,8 @@ use kube::{Client, ResourceExt};
 /// More of one container's log is not kept; its end says most.
 const LARGEST: i64 = 16 << 20;
 
-/// A directory of logs: `<namespace>/<task>-<uid>/<container>.log`.
+/// A directory of logs: `<namespace>/<task>-<uid>/<container>.log`. Every line begins with the instant it was written,
+/// so that whoever was reading when the Pod went can go on at the same line.
 #[derive(Clone, Debug)]
 pub struct Archive {
     /// Its root.
@@ -34,6 +35,7 @@ impl Archive {
             let parameters = LogParams {
                 container: Some(container.name.clone()),
                 limit_bytes: Some(LARGEST),
+                timestamps: true,
                 ..LogParams::default()
             };
             let kept = match api.logs(&pod.name_any(), &parameters).await {

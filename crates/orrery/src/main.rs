@@ -14,6 +14,7 @@ mod init;
 mod logging;
 mod policy;
 mod reference;
+mod serve;
 mod style;
 mod up;
 mod version;
@@ -45,6 +46,8 @@ enum Command {
     Up(up::Options),
     /// Run the controllers alone, against the API of a cluster.
     Controller(controller::Options),
+    /// Serve the REST API and the web UI alone, for the plane of a kubeconfig or of the cluster this runs in.
+    Server(serve::Options),
     /// End what a plane that was stopped left running: its Pods and their network.
     Down(down::Options),
     /// Import, list and remove images that Pods of this machine run.
@@ -101,6 +104,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Controller(options) => {
             tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(controller::run(options))?;
         }
+        Command::Server(options) => wait(serve::run(options))?,
         Command::Down(options) => wait(down::run(options))?,
         Command::Image(options) => image::run(options)?,
         Command::Run(options) => {

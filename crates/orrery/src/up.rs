@@ -3,11 +3,11 @@
 //! Everything runs in this process. The parts reach the API in-process, by their own identities; `kubectl` and
 //! Pods reach it over TLS.
 
-mod controllers;
 mod demo;
 mod kubeconfig;
 mod machine;
 mod parts;
+mod product;
 mod renewal;
 pub mod signals;
 mod web;
@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{data_dir, policy, style};
 use machine::Machine;
 use parts::Parts;
+use product::Controllers;
 use signals::Signals;
 use web::Web;
 
@@ -92,17 +93,25 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let kubeconfig = folder.join("kubeconfig");
     kubeconfig::write(&kubeconfig, address, &pki)?;
 
-    let server = Web::new(client(&api, "server"), bind(options.listen, options.server_port, "--server-port").await?);
-
+    let chosen = options.policy.controllers(Some(folder.join("logs")));
+    let logs = chosen.logs.clone();
+    let product = Controllers::new(client(&api, "controllers"), pods, chosen);
+    let mut web = server::Options {
+        kubeconfig: Some(kubeconfig.clone()),
+        logs,
+        audit: server::Audit::to(&folder.join("audit.log"))?,
+        ..server::Options::new(client(&api, "server"))
+    };
+    product.register(&mut web.metrics);
+    let server = Web::new(web, bind(options.listen, options.server_port, "--server-port").await?);
     let link = server.login_link()?;
     let mut parts = Parts::new(CancellationToken::new());
     let renew = renewal::Renewal { folder: folder.clone(), names, address, listener: listener.renewal() };
     parts.add("certificate renewal", |stop| renew.run(stop));
     parts.add("api", |stop| serve(listener, api.clone(), stop));
     parts.add("workloads", |stop| workloads(client(&api, "workloads"), pki.authority.clone(), stop));
-    let chosen = options.policy.controllers(Some(folder.join("logs")));
     if !options.without_controllers {
-        parts.add("controllers", |stop| controllers::run(client(&api, "controllers"), pods, chosen, stop));
+        parts.add("controllers", |stop| product.run(stop));
     }
     if options.demo {
         machine.require_opencode()?;
@@ -150,7 +159,7 @@ async fn watch_store(store: Store, stop: CancellationToken) -> anyhow::Result<()
     }
 }
 
-async fn bind(address: IpAddr, port: u16, option: &str) -> anyhow::Result<TcpListener> {
+pub async fn bind(address: IpAddr, port: u16, option: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind((address, port)).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
             "port {port} on {address} is taken; stop what listens there, or choose another with {option} PORT (0 takes any)"

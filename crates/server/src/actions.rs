@@ -3,8 +3,8 @@
 
 use api::kubeopencode::names::{CRON_TASK_LABEL, STOP_ANNOTATION, TRIGGER_ANNOTATION};
 use axum::Json;
-use axum::extract::{Extension, Path, Query, State};
-use axum::http::StatusCode;
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{Error, Result};
+use crate::extract::{Path, Query};
 use crate::kinds::Kind;
 use crate::query::ListQuery;
 use crate::resources::{self, ObjectPath, value};
@@ -118,15 +119,19 @@ pub async fn cron_task_history(
     Extension(caller): Extension<Caller>,
     Path((namespace, name)): ObjectPath,
     Query(mut query): Query<ListQuery>,
+    headers: HeaderMap,
 ) -> Result<Response> {
     let tasks = Kind::by_plural("tasks").expect("tasks are in the table");
+    let cron_tasks = Kind::by_plural("crontasks").expect("crontasks are in the table");
+    cron_tasks.api(&caller.client, Some(&namespace)).get(&name).await?;
     query.label_selector = Some(format!("{CRON_TASK_LABEL}={name}"));
-    resources::list(tasks, &app, &caller, Some(&namespace), &query).await
+    resources::list(tasks, &app, &caller, Some(&namespace), &query, &headers).await
 }
 
 /// Do it although Tasks run.
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(default)]
+#[derive(Debug, Default, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Force {
+    /// Suspend it although Tasks run on it.
     force: bool,
 }

@@ -1,17 +1,20 @@
 //! Wiring: routes, layers, and the state they share.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Extension, Path, Query, Request, State};
+use axum::extract::{DefaultBodyLimit, Extension, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get};
 use axum::{Json, Router};
+use controllers::logs::Archive;
 use kube::Client;
+use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -19,14 +22,26 @@ use tower::limit::GlobalConcurrencyLimitLayer;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 
+use crate::audit::{self, Audit};
 use crate::auth::{self, Tokens, session};
 use crate::caller::{Caller, User};
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
+use crate::extract::{Path, Query};
 use crate::kinds::{CONFIG, CONFIG_OBJECT, KINDS, Kind};
+use crate::limit::{self, Limits, Rate};
+use crate::metrics::{self, Metrics};
 use crate::query::ListQuery;
-use crate::resources::{self, ListParameters, ObjectPath, ObjectQuery};
-use crate::{Sessions, actions, assets, audit, events, logs, openapi, stream};
+use crate::resources::{self, ObjectPath, ObjectQuery};
+use crate::routes::{Answer, Operation, Routes};
+use crate::{Sessions, actions, assets, events, logs, openapi, search, stream, terminal, upcoming};
 
+const V1: &str = "/api/v1";
+/// How much one caller may ask, unless told: a page that loads asks a dozen things at once.
+const RATE: Rate = Rate { per_second: 200, burst: 1000 };
+/// Attempts to sign in from one address.
+const ATTEMPTS: Rate = Rate { per_second: 2, burst: 60 };
+/// How long streams may take to end when the server does.
+const DRAIN: Duration = Duration::from_secs(1);
 const MAX_BODY: usize = 3 * 1024 * 1024;
 /// Streams count too; past this many at once, requests wait.
 const MAX_AT_ONCE: usize = 2000;
@@ -37,10 +52,36 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; style-src 'self' 'uns
 pub struct Options {
     /// A client that may review tokens, read namespaces and impersonate.
     pub client: Client,
+    /// A kubeconfig of the same, for terminals: a client without a socket cannot hand a connection over.
+    pub kubeconfig: Option<PathBuf>,
     /// Browser sessions, shared with whoever prints login links.
     pub sessions: Arc<Sessions>,
     /// Who a caller without credentials is; nobody unless chosen.
     pub anonymous: Option<User>,
+    /// Where logs of Pods that are gone were kept.
+    pub logs: Option<Archive>,
+    /// Where changes are written down.
+    pub audit: Audit,
+    /// How much one caller may ask.
+    pub rate: Rate,
+    /// Numbers that others count, to be scraped with ours.
+    pub metrics: Registry,
+}
+
+impl Options {
+    /// The defaults, for a client.
+    pub fn new(client: Client) -> Self {
+        Self {
+            client,
+            kubeconfig: None,
+            sessions: Arc::default(),
+            anonymous: None,
+            logs: None,
+            audit: Audit::default(),
+            rate: RATE,
+            metrics: Registry::default(),
+        }
+    }
 }
 
 /// The state of every handler.
@@ -50,11 +91,32 @@ pub struct App {
     pub sessions: Arc<Sessions>,
     pub tokens: Arc<Tokens>,
     pub anonymous: Option<User>,
+    pub logs: Option<Archive>,
+    pub audit: Arc<Audit>,
+    pub limits: Arc<Limits>,
+    pub attempts: Arc<Limits>,
+    pub metrics: Arc<Metrics>,
+    kubeconfig: Option<PathBuf>,
     started: Instant,
+}
+
+impl App {
+    /// A client whose connections can be handed over. The file is read each time: its certificate is renewed.
+    pub async fn upgrades(&self) -> Result<Client> {
+        let Some(file) = &self.kubeconfig else { return Ok(self.client.clone()) };
+        let read = async {
+            let config = kube::config::Kubeconfig::read_from(file)?;
+            kube::Config::from_custom_kubeconfig(config, &kube::config::KubeConfigOptions::default()).await
+        };
+        let unavailable = |error: String| Error::new(StatusCode::BAD_GATEWAY, "PlaneUnavailable", error);
+        let config = read.await.map_err(|error| unavailable(error.to_string()))?;
+        Client::try_from(config).map_err(|error| unavailable(error.to_string()))
+    }
 }
 
 /// The REST API and the UI.
 pub struct Server {
+    app: App,
     router: Router,
 }
 
@@ -66,9 +128,15 @@ impl Server {
             sessions: options.sessions,
             tokens: Arc::default(),
             anonymous: options.anonymous,
+            logs: options.logs,
+            audit: Arc::new(options.audit),
+            limits: Arc::new(Limits::new(options.rate)),
+            attempts: Arc::new(Limits::new(ATTEMPTS)),
+            metrics: Arc::new(Metrics::new(options.metrics)),
+            kubeconfig: options.kubeconfig,
             started: Instant::now(),
         };
-        Self { router: router(app) }
+        Self { router: router(app.clone()), app }
     }
 
     /// The routes, for a test or another server.
@@ -80,62 +148,180 @@ impl Server {
     pub async fn run(self, listener: TcpListener, shutdown: CancellationToken) -> std::io::Result<()> {
         let service = self.router.into_make_service_with_connect_info::<SocketAddr>();
         let serving = axum::serve(listener, service).with_graceful_shutdown(shutdown.clone().cancelled_owned());
-        tokio::select! {
-            result = serving => result,
-            () = async { shutdown.cancelled().await; tokio::time::sleep(std::time::Duration::from_secs(1)).await } => Ok(()),
-        }
+        let counting = self.app.metrics.follow(&self.app.client, shutdown.clone());
+        let serving = async {
+            tokio::select! {
+                result = serving => result,
+                () = async { shutdown.cancelled().await; tokio::time::sleep(DRAIN).await } => Ok(()),
+            }
+        };
+        tokio::join!(serving, counting).0
     }
 }
 
+/// Everything that is served, in words.
+pub fn operations() -> Vec<Operation> {
+    let mut operations = protected().operations;
+    operations.extend(open().operations);
+    operations
+}
+
 fn router(app: App) -> Router {
-    let mut v1 = Router::new()
-        .route("/info", get(info))
-        .route("/whoami", get(whoami))
-        .route("/namespaces", get(resources::namespaces))
-        .route("/stream", get(stream::follow))
-        .route("/config", get(get_config).put(put_config))
-        .route("/openapi.json", get(async || Json(openapi::document())))
-        .route("/namespaces/{namespace}/tasks/{name}/stop", post(actions::stop_task))
-        .route("/namespaces/{namespace}/tasks/{name}/logs", get(logs::follow))
-        .route("/namespaces/{namespace}/agents/{name}/suspend", post(actions::suspend_agent))
-        .route("/namespaces/{namespace}/agents/{name}/resume", post(actions::resume_agent))
-        .route("/namespaces/{namespace}/crontasks/{name}/suspend", post(actions::suspend_cron_task))
-        .route("/namespaces/{namespace}/crontasks/{name}/resume", post(actions::resume_cron_task))
-        .route("/namespaces/{namespace}/crontasks/{name}/trigger", post(actions::trigger_cron_task))
-        .route("/namespaces/{namespace}/crontasks/{name}/history", get(actions::cron_task_history));
-    for kind in KINDS {
-        v1 = v1.merge(routes_of(kind));
-    }
-    let v1 = v1
-        .fallback(async || Error::not_found("There is no such route. GET /api/v1/openapi.json lists them"))
-        .layer(middleware::from_fn(audit::record))
+    let protected = protected()
+        .router
+        .route(
+            "/api/{*rest}",
+            any(async || Error::not_found("There is no such route. GET /api/v1/openapi.json lists them")),
+        )
+        .layer(middleware::from_fn_with_state(app.clone(), audit::record))
+        .layer(middleware::from_fn_with_state(app.clone(), limit::callers))
         .layer(middleware::from_fn_with_state(app.clone(), auth::authenticate));
-    Router::new()
-        .nest("/api/v1", v1)
+    let open = open().router.layer(middleware::from_fn_with_state(app.clone(), audit::record));
+    let open = open.layer(middleware::from_fn_with_state(app.clone(), limit::strangers));
+    let shaped = protected.merge(open).layer(CatchPanicLayer::new()).layer(middleware::from_fn(error::shape));
+    shaped
         .route("/health", get(health))
         .route("/ready", get(ready))
-        .route("/login", get(session::login).post(session::login_with_token))
-        .route("/logout", post(session::logout))
         .fallback(assets::serve)
         .layer(middleware::from_fn(harden))
         .layer(CompressionLayer::new())
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .layer(CatchPanicLayer::new())
         .layer(GlobalConcurrencyLimitLayer::new(MAX_AT_ONCE))
         .with_state(app)
 }
 
+/// What anybody may call: the ways in.
+fn open() -> Routes {
+    Routes::default()
+        .serve(
+            Operation::get("/login", "Sign in with a link that works once")
+                .query::<session::Invitation>()
+                .answers(Answer::Nothing)
+                .open(),
+            session::login,
+        )
+        .serve(
+            Operation::post("/login", "Begin a session with a bearer token").answers(Answer::Nothing),
+            session::login_with_token,
+        )
+        .serve(Operation::post("/logout", "End the session").answers(Answer::Nothing).open(), session::logout)
+}
+
+fn protected() -> Routes {
+    let mut routes = Routes::default()
+        .serve(Operation::get("/metrics", "Numbers for Prometheus").answers(Answer::Text), metrics::scrape)
+        .serve(Operation::get(format!("{V1}/info"), "The version"), info)
+        .serve(Operation::get(format!("{V1}/whoami"), "Who you are"), whoami)
+        .serve(Operation::get(format!("{V1}/openapi.json"), "This document"), async || Json(openapi::document()))
+        .serve(Operation::get(format!("{V1}/namespaces"), "Namespaces that you can see"), resources::namespaces)
+        .serve(
+            Operation::get(
+                format!("{V1}/search"),
+                "Find objects of every kind by name, label, description and messages",
+            )
+            .query::<search::Wanted>(),
+            search::search,
+        )
+        .serve(
+            Operation::get(
+                format!("{V1}/stream"),
+                "Changes of every kind as server-sent events, resumable by Last-Event-ID",
+            )
+            .query::<stream::Wanted>()
+            .answers(Answer::Events),
+            stream::follow,
+        )
+        .serve(
+            Operation::get(format!("{V1}/events"), "What happened lately").query::<events::Wanted>(),
+            events::everywhere,
+        )
+        .serve(
+            Operation::get(format!("{V1}/namespaces/{{namespace}}/events"), "What happened lately in a namespace")
+                .query::<events::Wanted>(),
+            events::in_namespace,
+        )
+        .serve(
+            Operation::get(format!("{V1}/upcoming"), "When schedules run next").query::<upcoming::Ahead>(),
+            upcoming::upcoming,
+        )
+        .serve(
+            Operation::get(format!("{V1}/config"), "The cluster's settings")
+                .query::<ObjectQuery>()
+                .answers(Answer::Either),
+            get_config,
+        )
+        .serve(
+            Operation::put(format!("{V1}/config"), "Replace the cluster's settings")
+                .query::<ObjectQuery>()
+                .body("KubeOpenCodeConfig")
+                .answers(Answer::Either),
+            put_config,
+        );
+    for kind in KINDS {
+        routes = routes_of(routes, kind);
+    }
+    actions(routes)
+}
+
+/// Verbs that only some kinds have.
+fn actions(routes: Routes) -> Routes {
+    let at = |kind: &str, verb: &str| format!("{V1}/namespaces/{{namespace}}/{kind}/{{name}}/{verb}");
+    routes
+        .serve(Operation::post(at("tasks", "stop"), "Stop a Task").tag("Task"), actions::stop_task)
+        .serve(
+            Operation::get(at("tasks", "logs"), "A Task's log as server-sent events, resumable by Last-Event-ID")
+                .tag("Task")
+                .query::<logs::LogQuery>()
+                .answers(Answer::Events),
+            logs::follow,
+        )
+        .serve(
+            Operation::post(at("agents", "suspend"), "Suspend an Agent").tag("Agent").query::<actions::Force>(),
+            actions::suspend_agent,
+        )
+        .serve(Operation::post(at("agents", "resume"), "Resume an Agent").tag("Agent"), actions::resume_agent)
+        .serve(
+            Operation::get(at("agents", "terminal"), "A terminal in the Agent's Pod")
+                .tag("Agent")
+                .query::<terminal::Wanted>()
+                .answers(Answer::Socket),
+            terminal::open,
+        )
+        .serve(
+            Operation::post(at("crontasks", "suspend"), "Suspend a CronTask").tag("CronTask"),
+            actions::suspend_cron_task,
+        )
+        .serve(
+            Operation::post(at("crontasks", "resume"), "Resume a CronTask").tag("CronTask"),
+            actions::resume_cron_task,
+        )
+        .serve(
+            Operation::post(at("crontasks", "trigger"), "Run a CronTask now").tag("CronTask"),
+            actions::trigger_cron_task,
+        )
+        .serve(
+            Operation::get(at("crontasks", "history"), "The Tasks a CronTask created")
+                .tag("CronTask")
+                .query::<ListQuery>()
+                .answers(Answer::Page("tasks")),
+            actions::cron_task_history,
+        )
+}
+
 /// The generic routes of a kind.
-fn routes_of(kind: &'static Kind) -> Router<App> {
+fn routes_of(routes: Routes, kind: &'static Kind) -> Routes {
     type Who = Extension<Caller>;
-    let list_all = async move |State(app): State<App>, Extension(caller): Who, Query(query): ListParameters| {
-        resources::list(kind, &app, &caller, None, &query).await
-    };
+    let list_all =
+        async move |State(app): State<App>,
+                    Extension(caller): Who,
+                    Query(query): Query<ListQuery>,
+                    headers: HeaderMap| { resources::list(kind, &app, &caller, None, &query, &headers).await };
     let list = async move |State(app): State<App>,
                            Extension(caller): Who,
                            Path(namespace): Path<String>,
-                           Query(query): Query<ListQuery>| {
-        resources::list(kind, &app, &caller, Some(&namespace), &query).await
+                           Query(query): Query<ListQuery>,
+                           headers: HeaderMap| {
+        resources::list(kind, &app, &caller, Some(&namespace), &query, &headers).await
     };
     let create = async move |Extension(caller): Who,
                              Path(namespace): Path<String>,
@@ -164,14 +350,31 @@ fn routes_of(kind: &'static Kind) -> Router<App> {
         resources::delete(kind, &caller, &namespace, &name, &query, &headers).await
     };
     let happenings = async move |Extension(caller): Who, Path((namespace, name)): ObjectPath| {
-        events::list(kind, &caller, &namespace, &name).await
+        events::of(kind, &caller, &namespace, &name).await
     };
-    let collection = format!("/namespaces/{{namespace}}/{}", kind.plural);
-    Router::new()
-        .route(&format!("/{}", kind.plural), get(list_all))
-        .route(&collection, get(list).post(create))
-        .route(&format!("{collection}/{{name}}"), get(read).put(replace).delete(delete))
-        .route(&format!("{collection}/{{name}}/events"), get(happenings))
+    let (name, plural) = (kind.name, kind.plural);
+    let collection = format!("{V1}/namespaces/{{namespace}}/{plural}");
+    let object = format!("{collection}/{{name}}");
+    let page = |operation: Operation| operation.tag(name).query::<ListQuery>().answers(Answer::Page(kind.list_key));
+    let one = |operation: Operation| operation.tag(name).query::<ObjectQuery>();
+    routes
+        .serve(page(Operation::get(format!("{V1}/{plural}"), format!("List every {name} that you can see"))), list_all)
+        .serve(page(Operation::get(&collection, format!("List each {name} of a namespace"))), list)
+        .serve(one(Operation::post(&collection, format!("Create a {name}")).body(name).answers(Answer::Either)), create)
+        .serve(
+            one(Operation::get(&object, format!("Get a {name}; with output=yaml, the whole object"))
+                .answers(Answer::Either)),
+            read,
+        )
+        .serve(
+            one(Operation::put(&object, format!("Replace the spec of a {name}")).body(name).answers(Answer::Either)),
+            replace,
+        )
+        .serve(one(Operation::delete(&object, format!("Delete a {name} and what belongs to it"))), delete)
+        .serve(
+            Operation::get(format!("{object}/events"), format!("What happened to a {name} lately")).tag(name),
+            happenings,
+        )
 }
 
 async fn info() -> Json<Value> {

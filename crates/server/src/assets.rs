@@ -52,7 +52,8 @@ fn media_type(path: &str) -> &'static str {
     }
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// Bytes as digits.
+pub fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");

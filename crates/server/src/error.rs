@@ -1,7 +1,9 @@
 //! The one shape of an error: what happened, in a word for programs and a sentence for people.
 
 use axum::Json;
+use axum::extract::Request;
 use axum::http::{StatusCode, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
@@ -52,6 +54,34 @@ impl Error {
     pub fn is_forbidden(&self) -> bool {
         self.status == StatusCode::FORBIDDEN
     }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+/// Gives refusals that the framework made (no such method, a body too large, a panic) the one shape.
+pub async fn shape(request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let status = response.status();
+    let media = response.headers().get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok());
+    if !(status.is_client_error() || status.is_server_error()) || media == Some("application/json") {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    let text = axum::body::to_bytes(body, 4096).await.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).trim().to_owned();
+    let words = status.canonical_reason().unwrap_or("Refused");
+    let message = if text.is_empty() { format!("{words}. GET /api/v1/openapi.json lists what there is") } else { text };
+    let mut shaped = Error::new(status, &words.replace(' ', ""), message).into_response();
+    for (name, value) in &parts.headers {
+        if *name != header::CONTENT_TYPE && *name != header::CONTENT_LENGTH {
+            shaped.headers_mut().insert(name, value.clone());
+        }
+    }
+    shaped
 }
 
 impl From<kube::Error> for Error {

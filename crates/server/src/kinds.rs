@@ -1,11 +1,14 @@
 //! The table of kinds: a kind of any dialect is a row here and a page in the UI.
 
+mod parts;
 mod view;
 
 use api::kubeopencode::names::{CONFIG_NAME, GROUP, VERSION};
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use serde_json::Value;
+
+use crate::access::Resource;
 
 /// How a kind is shown: the object as the Kubernetes API gives it → the shape of our routes.
 pub type View = fn(&Value) -> Value;
@@ -68,6 +71,26 @@ pub static KINDS: &[Kind] = &[
     },
 ];
 
+/// What our objects are made of. It can be followed, so that a page shows it live; to change it is for `kubectl`.
+pub static PARTS: &[Kind] = &[
+    part("pods", "Pod", "", "v1", parts::pod),
+    part("deployments", "Deployment", "apps", "v1", parts::deployment),
+    part("services", "Service", "", "v1", parts::service),
+];
+
+const fn part(
+    plural: &'static str,
+    name: &'static str,
+    group: &'static str,
+    version: &'static str,
+    view: View,
+) -> Kind {
+    Kind { plural, list_key: plural, name, group, version, view, generate_name: None }
+}
+
+/// Where `kubectl apply` keeps what it applied.
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 /// The cluster's settings: one object, not a collection.
 pub static CONFIG: Kind = Kind {
     plural: "kubeopencodeconfigs",
@@ -89,7 +112,12 @@ impl Kind {
 
     /// `group/version`.
     pub fn api_version(&self) -> String {
-        format!("{}/{}", self.group, self.version)
+        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// The kind for questions about what a caller may do.
+    pub fn access(&self) -> Resource<'static> {
+        Resource { group: self.group, plural: self.plural, subresource: "" }
     }
 
     /// The kind for the Kubernetes client.

@@ -5,11 +5,12 @@
 //! request in the caller's own name, so Kubernetes RBAC decides, and what a caller cannot see is not listed.
 //!
 //! ```text
-//!  request ─▶ auth (who: token or cookie) ─▶ audit ─▶ resources / actions / logs / stream ─▶ kube::Client as that user
+//!  request ─▶ auth (token or cookie) ─▶ limit ─▶ audit ─▶ resources, actions, logs, … ─▶ kube::Client as that user
 //!                                                        ▲
 //!                                     kinds: one row a kind, with its view
 //! ```
 
+mod access;
 mod actions;
 mod app;
 mod assets;
@@ -18,14 +19,23 @@ mod auth;
 mod caller;
 mod error;
 mod events;
+mod extract;
 mod kinds;
+mod limit;
 mod logs;
+mod metrics;
 mod openapi;
 mod query;
 mod resources;
+mod routes;
+mod search;
 mod stream;
+mod terminal;
+mod upcoming;
 
 pub use app::{Options, Server};
+pub use audit::Audit;
 pub use auth::session::Sessions;
 pub use caller::User;
+pub use limit::Rate;
 pub use openapi::document;

@@ -4,9 +4,10 @@
 //! back with `Last-Event-ID` gets the next line: none twice, none lost.
 
 use std::convert::Infallible;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use axum::extract::{Extension, Path, Query};
+use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::io::AsyncBufReadExt;
@@ -14,23 +15,28 @@ use futures::{Stream, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DynamicObject, LogParams};
 use kube::runtime::wait::await_condition;
-use kube::{Api, Client};
+use kube::{Api, ResourceExt};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
+use crate::access::Resource;
+use crate::app::App;
 use crate::caller::Caller;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::extract::{Path, Query};
 use crate::kinds::Kind;
 use crate::resources::ObjectPath;
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const DEFAULT_CONTAINER: &str = "agent";
+const LOGS: Resource<'static> = Resource { group: "", plural: "pods", subresource: "log" };
 
 /// Options of a log stream.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct LogQuery {
     /// Go on until the Task ends; `true` unless told.
     follow: Option<bool>,
@@ -42,23 +48,45 @@ pub struct LogQuery {
 
 /// `GET …/tasks/{name}/logs`.
 pub async fn follow(
+    State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path((namespace, name)): ObjectPath,
     Query(query): Query<LogQuery>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = std::result::Result<Event, Infallible>>>> {
+    query.check()?;
     let position = headers.get("last-event-id").and_then(|id| Position::parse(id.to_str().ok()?)).unwrap_or_default();
     let tasks = Kind::by_plural("tasks").expect("tasks are in the table").api(&caller.client, Some(&namespace));
     // A caller who may not see the Task learns it here, as a status and not as an event.
     let task = tasks.get(&name).await?;
     let (sender, receiver) = mpsc::channel(256);
-    let reader = Reader { client: caller.client.clone(), tasks, namespace, name, query, sender };
+    let reader = Reader { app, caller, tasks, namespace, name, query, sender };
     tokio::spawn(reader.run(task, position));
     Ok(Sse::new(ReceiverStream::new(receiver).map(Ok)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
+impl LogQuery {
+    fn check(&self) -> Result<()> {
+        if self.tail_lines.is_some_and(|lines| lines < 0) {
+            return Err(Error::bad_request("tailLines: must not be negative"));
+        }
+        // It becomes part of a path where logs are kept.
+        let word =
+            |name: &str| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+        if self.container.as_deref().is_some_and(|name| name.is_empty() || !word(name)) {
+            return Err(Error::bad_request("container: lower-case letters, digits and - make a container's name"));
+        }
+        Ok(())
+    }
+
+    fn container(&self) -> &str {
+        self.container.as_deref().unwrap_or(DEFAULT_CONTAINER)
+    }
+}
+
 struct Reader {
-    client: Client,
+    app: App,
+    caller: Caller,
     tasks: Api<DynamicObject>,
     namespace: String,
     name: String,
@@ -88,8 +116,10 @@ impl Reader {
             }
             task = self.wait_for_task(|task| pod_name(task).is_some() || finished(task)).await?;
         }
-        if let Some(pod) = pod_name(&task) {
-            self.copy_log(&pod, follow, &mut position).await?;
+        if let Some(pod) = pod_name(&task)
+            && !self.copy_log(&pod, follow, &mut position).await?
+        {
+            self.copy_kept(&task, &pod, &mut position).await?;
         }
         if follow && !finished(&task) {
             task = self.wait_for_task(finished).await?;
@@ -98,12 +128,12 @@ impl Reader {
         Ok(())
     }
 
-    /// Sends lines until the container has ended and all of them are sent.
-    async fn copy_log(&self, pod: &str, follow: bool, position: &mut Position) -> kube::Result<()> {
-        let container = self.query.container.clone().unwrap_or_else(|| DEFAULT_CONTAINER.to_owned());
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+    /// Sends lines until the container has ended and all of them are sent; false when the Pod is gone.
+    async fn copy_log(&self, pod: &str, follow: bool, position: &mut Position) -> kube::Result<bool> {
+        let container = self.query.container().to_owned();
+        let pods: Api<Pod> = Api::namespaced(self.caller.client.clone(), &self.namespace);
         if follow && !self.wait_for_container(&pods, pod, &container).await? {
-            return self.gone(pod).await;
+            return Ok(false);
         }
         loop {
             let parameters = LogParams {
@@ -116,14 +146,44 @@ impl Reader {
             };
             let stream = match pods.log_stream(pod, &parameters).await {
                 Ok(stream) => stream,
-                Err(kube::Error::Api(status)) if status.code == 404 => return self.gone(pod).await,
+                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(false),
                 Err(error) => return Err(error),
             };
             self.copy_lines(stream, position).await?;
             if !follow || ended(&pods, pod, &container).await? {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Sends what was kept of the log when the Pod went. The lines have the same instants, so a position still holds.
+    async fn copy_kept(&self, task: &DynamicObject, pod: &str, position: &mut Position) -> kube::Result<()> {
+        // The file is ours, so nobody else asks whether this caller may read a Pod's log.
+        match self.caller.may("get", LOGS, &self.namespace).await {
+            Ok(true) => {}
+            Ok(false) => {
+                let message = self.caller.forbidden("get pods/log here").to_string();
+                self.send(&json!({"type": "error", "message": message})).await;
+                return Ok(());
+            }
+            Err(error) => {
+                self.send(&json!({"type": "error", "message": error.to_string()})).await;
                 return Ok(());
             }
         }
+        let Some(file) = self.kept(task) else { return self.gone(pod).await };
+        match tokio::fs::read(&file).await {
+            Ok(bytes) => {
+                let text = tail(&bytes, self.query.tail_lines.filter(|_| position.instant.is_empty()));
+                self.copy_lines(futures::io::Cursor::new(text), position).await
+            }
+            Err(_) => self.gone(pod).await,
+        }
+    }
+
+    fn kept(&self, task: &DynamicObject) -> Option<PathBuf> {
+        let folder = self.app.logs.as_ref()?.of(&self.namespace, &self.name, &task.uid()?);
+        Some(folder.join(format!("{}.log", self.query.container())))
     }
 
     async fn copy_lines(
@@ -166,18 +226,29 @@ impl Reader {
     }
 
     async fn pod_phase(&self, task: &DynamicObject) -> Option<String> {
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let pods: Api<Pod> = Api::namespaced(self.caller.client.clone(), &self.namespace);
         pods.get_opt(&pod_name(task)?).await.ok()??.status?.phase
     }
 
     async fn gone(&self, pod: &str) -> kube::Result<()> {
-        self.send(&json!({"type": "info", "message": format!("Pod {pod} is gone, and its log with it")})).await;
+        self.send(&json!({"type": "info", "message": format!("Pod {pod} is gone, and its log was not kept")})).await;
         Ok(())
     }
 
     async fn send(&self, data: &Value) {
         // Nobody listening ends `run`.
         let _ = self.sender.send(event(data)).await;
+    }
+}
+
+/// The last lines of a text.
+fn tail(text: &[u8], lines: Option<i64>) -> &[u8] {
+    let Some(lines) = lines.and_then(|lines| usize::try_from(lines).ok()) else { return text };
+    let body = text.strip_suffix(b"\n").unwrap_or(text);
+    let mut starts = body.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n').map(|(index, _)| index + 1);
+    match lines {
+        0 => &[],
+        _ => starts.nth(lines - 1).map_or(text, |start| &text[start..]),
     }
 }
 
@@ -312,5 +383,23 @@ mod tests {
             let resumed = Position::parse(&position.to_string()).expect("an id parses");
             assert_eq!(sent(resumed), all[index + 1..], "after {position}");
         }
+    }
+
+    #[test]
+    fn a_tail_is_the_last_lines() {
+        let text = b"a\nb\nc\n";
+        for (lines, expected) in
+            [(None, "a\nb\nc\n"), (Some(0), ""), (Some(1), "c\n"), (Some(2), "b\nc\n"), (Some(9), "a\nb\nc\n")]
+        {
+            assert_eq!(tail(text, lines), expected.as_bytes(), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_container_cannot_name_another_file() {
+        for name in ["../secrets", "a/b", "", ".", "A"] {
+            assert!(LogQuery { container: Some(name.to_owned()), ..LogQuery::default() }.check().is_err(), "{name}");
+        }
+        assert!(LogQuery { container: Some("git-init-0".to_owned()), ..LogQuery::default() }.check().is_ok());
     }
 }

@@ -1,36 +1,27 @@
-//! The OpenAPI document, made from the table of kinds and the schemas of the custom resources.
+//! The OpenAPI document, made from the routes and the schemas of the custom resources.
+
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-use crate::kinds::KINDS;
+use crate::app;
+use crate::routes::{Answer, Operation};
+
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| describe(&app::operations()));
 
 /// OpenAPI 3.1.
-pub fn document() -> Value {
+pub fn document() -> &'static Value {
+    &DOCUMENT
+}
+
+fn describe(operations: &[Operation]) -> Value {
     let mut paths = Map::new();
-    for (path, method, summary) in SINGLE_ROUTES {
-        operation(&mut paths, path, method, summary, None);
-    }
-    for kind in KINDS {
-        let (plural, name) = (kind.plural, kind.name);
-        let collection = format!("/api/v1/namespaces/{{namespace}}/{plural}");
-        let object = format!("{collection}/{{name}}");
-        operation(
-            &mut paths,
-            &format!("/api/v1/{plural}"),
-            "get",
-            &format!("List every {name} that you can see"),
-            None,
-        );
-        operation(&mut paths, &collection, "get", &format!("List each {name} of a namespace"), None);
-        operation(&mut paths, &collection, "post", &format!("Create a {name}"), Some(name));
-        operation(&mut paths, &object, "get", &format!("Get a {name}; with output=yaml, the whole object"), None);
-        operation(&mut paths, &object, "put", &format!("Replace the spec of a {name}"), Some(name));
-        operation(&mut paths, &format!("{object}/events"), "get", &format!("What happened to a {name} lately"), None);
-        operation(&mut paths, &object, "delete", &format!("Delete a {name} and what belongs to it"), None);
+    for operation in operations {
+        paths.entry(operation.path.as_str()).or_insert_with(|| json!({}))[operation.method] = describe_one(operation);
     }
     json!({
         "openapi": "3.1.0",
-        "info": {"title": "Orrery", "version": env!("CARGO_PKG_VERSION"), "license": {"name": "Apache-2.0"}},
+        "info": {"title": "Orrery", "version": env!("CARGO_PKG_VERSION"), "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
         "paths": paths,
         "components": {
             "schemas": schemas(),
@@ -40,59 +31,89 @@ pub fn document() -> Value {
     })
 }
 
-const SINGLE_ROUTES: &[(&str, &str, &str)] = &[
-    ("/health", "get", "Whether the server runs"),
-    ("/ready", "get", "Whether the Kubernetes API answers"),
-    ("/api/v1/info", "get", "The version"),
-    ("/api/v1/whoami", "get", "Who you are"),
-    ("/api/v1/namespaces", "get", "Namespaces that you can see"),
-    ("/api/v1/stream", "get", "Changes of every kind as server-sent events, resumable by Last-Event-ID"),
-    ("/api/v1/config", "get", "The cluster's settings"),
-    ("/api/v1/config", "put", "Replace the cluster's settings"),
-    ("/api/v1/namespaces/{namespace}/tasks/{name}/stop", "post", "Stop a Task"),
-    (
-        "/api/v1/namespaces/{namespace}/tasks/{name}/logs",
-        "get",
-        "A Task's log as server-sent events, resumable by Last-Event-ID",
-    ),
-    ("/api/v1/namespaces/{namespace}/agents/{name}/suspend", "post", "Suspend an Agent"),
-    ("/api/v1/namespaces/{namespace}/agents/{name}/resume", "post", "Resume an Agent"),
-    ("/api/v1/namespaces/{namespace}/crontasks/{name}/suspend", "post", "Suspend a CronTask"),
-    ("/api/v1/namespaces/{namespace}/crontasks/{name}/resume", "post", "Resume a CronTask"),
-    ("/api/v1/namespaces/{namespace}/crontasks/{name}/trigger", "post", "Run a CronTask now"),
-    ("/api/v1/namespaces/{namespace}/crontasks/{name}/history", "get", "The Tasks a CronTask created"),
-];
-
-fn operation(paths: &mut Map<String, Value>, path: &str, method: &str, summary: &str, body: Option<&str>) {
-    let parameters: Vec<Value> = ["namespace", "name"]
-        .into_iter()
-        .filter(|name| path.contains(&format!("{{{name}}}")))
-        .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
+fn describe_one(operation: &Operation) -> Value {
+    let in_path = operation.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
+    let parameters: Vec<Value> = in_path
+        .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}}))
+        .chain(operation.query.iter().cloned())
         .collect();
-    let mut operation = json!({
-        "summary": summary,
+    let (status, answer) = answer(operation);
+    let mut described = json!({
+        "operationId": identifier(operation),
+        "summary": operation.summary,
+        "tags": [operation.tag],
         "parameters": parameters,
         "responses": {
-            "2XX": {"description": "Done"},
+            status: answer,
             "default": {"description": "Refused", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
         },
     });
-    if let Some(kind) = body {
+    if let Some(kind) = operation.body {
         let schema = json!({"schema": {"$ref": format!("#/components/schemas/{kind}")}});
-        operation["requestBody"] =
+        described["requestBody"] =
             json!({"required": true, "content": {"application/json": schema, "application/yaml": schema}});
     }
-    paths.entry(path).or_insert_with(|| json!({}))[method] = operation;
+    if operation.open {
+        described["security"] = json!([]);
+    }
+    described
+}
+
+fn answer(operation: &Operation) -> (&'static str, Value) {
+    let object = json!({"schema": {"type": "object"}});
+    let content = |content: Value| json!({"description": "Done", "content": content});
+    match operation.answer {
+        Answer::Object => ("2XX", content(json!({"application/json": object}))),
+        Answer::Either => ("2XX", content(json!({"application/json": object, "application/yaml": object}))),
+        Answer::Page(key) => {
+            let page = json!({
+                "type": "object",
+                "required": [key, "total", "pagination"],
+                "properties": {
+                    key: {"type": "array", "items": {"type": "object"}},
+                    "total": {"type": "integer"},
+                    "pagination": {"$ref": "#/components/schemas/Pagination"},
+                },
+            });
+            ("2XX", content(json!({"application/json": {"schema": page}})))
+        }
+        Answer::Events => ("200", content(json!({"text/event-stream": {"schema": {"type": "string"}}}))),
+        Answer::Text => ("200", content(json!({"text/plain": {"schema": {"type": "string"}}}))),
+        Answer::Socket => (
+            "101",
+            json!({"description": "A WebSocket: binary frames are the terminal's bytes, text frames {\"type\":\"resize\",\"cols\":80,\"rows\":24}"}),
+        ),
+        Answer::Nothing => ("204", json!({"description": "Done"})),
+    }
+}
+
+/// `get-namespaces-tasks-name-logs`: stable, and unique because path and method are.
+fn identifier(operation: &Operation) -> String {
+    let path = operation.path.trim_start_matches("/api/v1").replace(['{', '}'], "");
+    format!("{}{}", operation.method, path.replace('/', "-"))
 }
 
 fn schemas() -> Map<String, Value> {
+    let number = json!({"type": "integer"});
     let mut schemas = Map::new();
     schemas.insert(
         "Error".to_owned(),
         json!({
             "type": "object",
             "required": ["error", "message", "code"],
-            "properties": {"error": {"type": "string"}, "message": {"type": "string"}, "code": {"type": "integer"}, "details": {"type": "object"}},
+            "properties": {
+                "error": {"type": "string", "description": "A stable word for programs"},
+                "message": {"type": "string", "description": "What happened and what to do, for people"},
+                "code": {"type": "integer", "description": "The HTTP status"},
+                "details": {"type": "object", "description": "Which field, in the words of the Kubernetes API"},
+            },
+        }),
+    );
+    schemas.insert(
+        "Pagination".to_owned(),
+        json!({
+            "type": "object",
+            "properties": {"limit": number, "offset": number, "totalCount": number, "hasMore": {"type": "boolean"}},
         }),
     );
     for definition in api::crds() {
@@ -102,4 +123,28 @@ fn schemas() -> Map<String, Value> {
         schemas.insert(definition.spec.names.kind, schema);
     }
     schemas
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        let text = document().to_string();
+        for (at, _) in text.match_indices("\"$ref\":\"") {
+            let path = text[at + 8..].split('"').next().expect("a string ends");
+            let found = path.strip_prefix('#').and_then(|pointer| document().pointer(pointer));
+            assert!(found.is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_operation_has_a_name_of_its_own() {
+        let operations = app::operations();
+        let names: BTreeSet<String> = operations.iter().map(identifier).collect();
+        assert_eq!(names.len(), operations.len());
+    }
 }

@@ -1,14 +1,17 @@
 //! Filters, order and pages of a list. Pure.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use crate::resources::Output;
 
 const DEFAULT_LIMIT: usize = 20;
 const MAX_LIMIT: usize = 500;
 
 /// What a list may be asked for.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ListQuery {
     /// Part of the name, in any case.
     pub name: Option<String>,
@@ -23,13 +26,25 @@ pub struct ListQuery {
     /// How many to pass over.
     pub offset: Option<usize>,
     /// `asc` or `desc` by creation; `desc` unless told.
-    pub sort_order: Option<String>,
+    pub sort_order: Option<SortOrder>,
+    /// `json` or `yaml`.
+    pub output: Option<Output>,
+}
+
+/// By creation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SortOrder {
+    /// Oldest first.
+    Asc,
+    /// Newest first.
+    Desc,
 }
 
 /// A page of views under `key`, with its place in the whole.
 pub fn page(mut views: Vec<Value>, query: &ListQuery, key: &str) -> Value {
     views.retain(|view| matches(view, query));
-    sort(&mut views, query.sort_order.as_deref() == Some("asc"));
+    sort(&mut views, query.sort_order == Some(SortOrder::Asc));
     let total = views.len();
     let offset = query.offset.unwrap_or(0).min(total);
     let limit = query.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);

@@ -1,33 +1,52 @@
 //! List, get, create, replace and delete, for every kind alike.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Extension, Path, Query, State};
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use futures::{StreamExt, stream};
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams, Preconditions};
 use kube::{Api, ResourceExt};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::app::App;
+use crate::assets::hexadecimal as hex;
 use crate::caller::Caller;
 use crate::error::{Error, Result};
-use crate::kinds::Kind;
+use crate::extract::Path;
+use crate::kinds::LAST_APPLIED;
+use crate::kinds::{CONFIG, KINDS, Kind};
 use crate::query::{self, ListQuery};
 
-/// How many namespaces are asked about at once for a caller who may not list all of them.
-const NAMESPACES_AT_ONCE: usize = 16;
-
 /// Options of reads and writes of one object.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ObjectQuery {
-    output: Option<String>,
-    dry_run: Option<String>,
+    /// `json`, a view for people, or `yaml`, the whole object.
+    output: Option<Output>,
+    /// `All`: say what would come of it and change nothing.
+    dry_run: Option<DryRun>,
+}
+
+/// How an object is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Output {
+    /// A view.
+    Json,
+    /// The whole object.
+    Yaml,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+enum DryRun {
+    All,
 }
 
 /// `GET /api/v1/{kind}` and `GET /api/v1/namespaces/{namespace}/{kind}`.
@@ -37,10 +56,24 @@ pub async fn list(
     caller: &Caller,
     namespace: Option<&str>,
     query: &ListQuery,
+    headers: &HeaderMap,
 ) -> Result<Response> {
     let objects = visible(kind, app, caller, namespace, query.label_selector.as_deref()).await?;
     let views = objects.iter().map(|object| (kind.view)(&value(object))).collect();
-    Ok(Json(query::page(views, query, kind.list_key)).into_response())
+    let page = query::page(views, query, kind.list_key);
+    let text = if query.output == Some(Output::Yaml) { yaml(&page)? } else { page.to_string() };
+    let tag = HeaderValue::from_str(&format!("\"{}\"", hex(&Sha256::digest(text.as_bytes())[..16])))
+        .expect("hexadecimal digits are a header value");
+    if headers.get(header::IF_NONE_MATCH).is_some_and(|known| *known == tag) {
+        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
+    }
+    let media = if query.output == Some(Output::Yaml) { "application/yaml" } else { "application/json" };
+    let headers = [(header::ETAG, tag), (header::CONTENT_TYPE, HeaderValue::from_static(media))];
+    Ok((headers, text).into_response())
+}
+
+fn yaml(value: &Value) -> Result<String> {
+    serde_saphyr::to_string(value).map_err(|error| Error::bad_request(error.to_string()))
 }
 
 /// What the caller can see: everything asked for, or, across namespaces, what is in those they may list.
@@ -59,35 +92,10 @@ pub async fn visible(
         done => return done,
     }
     let mut objects = Vec::new();
-    for namespace in namespaces_for(app, caller, kind.group, kind.plural).await? {
+    for namespace in caller.namespaces(app, kind.access()).await? {
         objects.extend(kind.api(&caller.client, Some(&namespace)).list(&parameters).await?.items);
     }
     Ok(objects)
-}
-
-/// The namespaces where the caller may list a resource.
-pub async fn namespaces_for(app: &App, caller: &Caller, group: &str, plural: &str) -> Result<Vec<String>> {
-    let all = Api::<Namespace>::all(app.client.clone()).list(&ListParams::default()).await?;
-    let reviews = stream::iter(all.items.iter().map(ResourceExt::name_any)).map(|namespace| async move {
-        let review = SelfSubjectAccessReview {
-            spec: SelfSubjectAccessReviewSpec {
-                resource_attributes: Some(ResourceAttributes {
-                    verb: Some("list".to_owned()),
-                    group: Some(group.to_owned()),
-                    resource: Some(plural.to_owned()),
-                    namespace: Some(namespace.clone()),
-                    ..ResourceAttributes::default()
-                }),
-                ..SelfSubjectAccessReviewSpec::default()
-            },
-            ..SelfSubjectAccessReview::default()
-        };
-        let review =
-            Api::<SelfSubjectAccessReview>::all(caller.client.clone()).create(&PostParams::default(), &review).await?;
-        Ok(review.status.is_some_and(|status| status.allowed).then_some(namespace))
-    });
-    let answers: Vec<Result<Option<String>>> = reviews.buffered(NAMESPACES_AT_ONCE).collect().await;
-    answers.into_iter().filter_map(Result::transpose).collect()
 }
 
 /// `GET /api/v1/namespaces`.
@@ -95,9 +103,7 @@ pub async fn namespaces(State(app): State<App>, Extension(caller): Extension<Cal
     let listed = Api::<Namespace>::all(caller.client.clone()).list(&ListParams::default()).await.map_err(Error::from);
     let mut names: Vec<String> = match listed {
         Ok(list) => list.items.iter().map(ResourceExt::name_any).collect(),
-        Err(error) if error.is_forbidden() => {
-            namespaces_for(&app, &caller, api::kubeopencode::names::GROUP, "tasks").await?
-        }
+        Err(error) if error.is_forbidden() => caller.namespaces(&app, KINDS[0].access()).await?,
         Err(error) => return Err(error),
     };
     names.sort();
@@ -200,16 +206,32 @@ pub async fn replace(
         object.metadata.resource_version = expected;
     }
     for field in ["labels", "annotations"] {
-        if let Ok(map) = serde_json::from_value(sent["metadata"][field].clone()) {
-            match field {
-                "labels" => object.metadata.labels = map,
-                _ => object.metadata.annotations = map,
-            }
+        if sent["metadata"].is_null() {
+            continue;
+        }
+        let sent: Option<BTreeMap<String, String>> = serde_json::from_value(sent["metadata"][field].clone())
+            .map_err(|error| Error::bad_request(format!("metadata.{field}: {error}")))?;
+        match field {
+            "labels" => object.metadata.labels = sent,
+            _ => object.metadata.annotations = keep_applied(object.metadata.annotations.take(), sent),
         }
     }
     object.data["spec"] = if sent.get("spec").is_some() { sent["spec"].clone() } else { sent };
     let replaced = objects.replace(name, &writing(query), &object).await?;
     respond(kind, &replaced, query, StatusCode::OK)
+}
+
+/// What `kubectl apply` remembers is not shown, so that it is not sent back; it stays.
+fn keep_applied(
+    old: Option<BTreeMap<String, String>>,
+    new: Option<BTreeMap<String, String>>,
+) -> Option<BTreeMap<String, String>> {
+    let applied = old.and_then(|mut old| old.remove_entry(LAST_APPLIED));
+    let mut new = new.unwrap_or_default();
+    if let Some((name, value)) = applied {
+        new.entry(name).or_insert(value);
+    }
+    (!new.is_empty()).then_some(new)
 }
 
 /// `DELETE …/{name}`.
@@ -234,9 +256,8 @@ pub async fn delete(
 fn respond(kind: &Kind, object: &DynamicObject, query: &ObjectQuery, status: StatusCode) -> Result<Response> {
     let tag = etag(object);
     let value = value(object);
-    if query.output.as_deref() == Some("yaml") {
-        let whole = crate::kinds::CONFIG.view;
-        let text = serde_saphyr::to_string(&whole(&value)).map_err(|error| Error::bad_request(error.to_string()))?;
+    if query.output == Some(Output::Yaml) {
+        let text = yaml(&(CONFIG.view)(&value))?;
         let kind = HeaderValue::from_static("application/yaml");
         return Ok((status, [(header::ETAG, tag), (header::CONTENT_TYPE, kind)], text).into_response());
     }
@@ -263,7 +284,13 @@ fn read(headers: &HeaderMap, body: &Bytes) -> Result<Value> {
     } else {
         serde_json::from_slice(body).map_err(|error| bad(&error))?
     };
-    if value.is_object() { Ok(value) } else { Err(bad(&"it is not an object")) }
+    if !value.is_object() {
+        return Err(bad(&"it is not an object"));
+    }
+    if !matches!(value.get("metadata"), None | Some(Value::Object(_) | Value::Null)) {
+        return Err(bad(&"metadata: must be an object"));
+    }
+    Ok(value)
 }
 
 /// Makes a whole object of what was sent.
@@ -296,5 +323,3 @@ fn complete(kind: &Kind, namespace: &str, mut sent: Value) -> Result<DynamicObje
 
 /// Path of a namespaced object.
 pub type ObjectPath = Path<(String, String)>;
-/// Query of a list.
-pub type ListParameters = Query<ListQuery>;

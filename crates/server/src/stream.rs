@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::{Extension, Query, State};
+use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::{Stream, StreamExt, TryStreamExt};
 use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -22,20 +23,23 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::{Error, Result};
-use crate::kinds::{KINDS, Kind};
-use crate::resources::{namespaces_for, value};
+use crate::extract::{Query, check_namespace};
+use crate::kinds::{KINDS, Kind, PARTS};
+use crate::resources::value;
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const BUFFERED: usize = 256;
 
 /// What to follow.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Wanted {
-    /// Kinds, separated by commas; all of them unless told.
+    /// Kinds, separated by commas; all of ours unless told. Also `pods`, `deployments` and `services`.
     kinds: Option<String>,
     /// One namespace; all that can be seen unless told.
     namespace: Option<String>,
+    /// A Kubernetes label selector.
+    label_selector: Option<String>,
 }
 
 /// One watch.
@@ -43,6 +47,7 @@ pub struct Wanted {
 struct Source {
     kind: &'static Kind,
     namespace: Option<String>,
+    selector: Option<String>,
 }
 
 /// What a source sends.
@@ -60,6 +65,7 @@ pub async fn follow(
     Query(wanted): Query<Wanted>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = std::result::Result<Event, Infallible>>>> {
+    check_namespace(wanted.namespace.as_deref())?;
     let mut reached = positions(headers.get("last-event-id").and_then(|id| id.to_str().ok()).unwrap_or_default());
     let (sender, receiver) = mpsc::channel(BUFFERED);
     for source in sources(&app, &caller, &wanted).await? {
@@ -76,17 +82,18 @@ pub async fn follow(
 async fn sources(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for kind in chosen(wanted.kinds.as_deref())? {
+        let source = |namespace| Source { kind, namespace, selector: wanted.label_selector.clone() };
         if wanted.namespace.is_some() {
-            sources.push(Source { kind, namespace: wanted.namespace.clone() });
+            sources.push(source(wanted.namespace.clone()));
             continue;
         }
         let everywhere =
             kind.api(&caller.client, None).list(&ListParams::default().limit(1)).await.map_err(Error::from);
         match everywhere {
-            Ok(_) => sources.push(Source { kind, namespace: None }),
+            Ok(_) => sources.push(source(None)),
             Err(error) if error.is_forbidden() => {
-                let visible = namespaces_for(app, caller, kind.group, kind.plural).await?;
-                sources.extend(visible.into_iter().map(|namespace| Source { kind, namespace: Some(namespace) }));
+                let visible = caller.namespaces(app, kind.access()).await?;
+                sources.extend(visible.into_iter().map(|namespace| source(Some(namespace))));
             }
             Err(error) => return Err(error),
         }
@@ -99,7 +106,9 @@ fn chosen(kinds: Option<&str>) -> Result<Vec<&'static Kind>> {
     kinds
         .split(',')
         .map(|plural| {
+            let part = || PARTS.iter().find(|kind| kind.plural == plural.trim());
             Kind::by_plural(plural.trim())
+                .or_else(part)
                 .ok_or_else(|| Error::bad_request(format!("kinds: there is no kind {plural:?}")))
         })
         .collect()
@@ -144,7 +153,8 @@ impl Source {
         let mut version = if let Some(version) = from.clone() {
             version
         } else {
-            let list = objects.list(&ListParams::default()).await?;
+            let parameters = ListParams { label_selector: self.selector.clone(), ..ListParams::default() };
+            let list = objects.list(&parameters).await?;
             let version = list.metadata.resource_version.clone().unwrap_or_default();
             let items: Vec<Value> = list.items.iter().map(|object| (self.kind.view)(&value(object))).collect();
             let data = json!({"kind": self.kind.plural, "namespace": self.namespace, "items": items});
@@ -152,7 +162,8 @@ impl Source {
             version
         };
         *from = Some(version.clone());
-        let mut events = objects.watch(&WatchParams::default(), &version).await?.boxed();
+        let parameters = WatchParams { label_selector: self.selector.clone(), ..WatchParams::default() };
+        let mut events = objects.watch(&parameters, &version).await?.boxed();
         loop {
             let event = tokio::select! { event = events.try_next() => event?, () = sender.closed() => return Ok(()) };
             let (name, object): (&str, DynamicObject) = match event {

@@ -5,7 +5,8 @@ export interface Span {
   style?: { color?: string; fontWeight?: string; opacity?: number };
 }
 
-const COLOURS = ["#57606a", "#d14949", "#2e9e4f", "#b7791f", "#4a7fd6", "#a855c7", "#1f9aa5", "#8b949e"];
+/** Dark enough on white, light enough on black; the eight that terminals name. */
+const COLOURS = ["light-dark(#57606a, #9aa4b2)", "light-dark(#c02626, #ff8080)", "light-dark(#1a7f37, #5fcf80)", "light-dark(#8a5a00, #e0b252)", "light-dark(#1f5fc4, #6ea8fe)", "light-dark(#8a3fb0, #d49bff)", "light-dark(#0f6f78, #5cc8d4)", "light-dark(#3d444d, #d5dae1)"];
 const ESCAPE = /\u001b\[([0-9;?]*)([A-Za-z])|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[\u0000-\u0008\u000b-\u001a\u001c-\u001f]/g;
 
 export function spans(line: string): Span[] {

@@ -2,19 +2,30 @@
 
 import { useState, type FormEvent } from "react";
 import { useNavigate, useSearchParams } from "react-router";
-import { Problem } from "../parts/common";
+import { Badge, Command, Problem, Skeleton } from "../parts/common";
+import { healthOf } from "../health";
 import { pathOf, request } from "../plane/api";
-import { useList } from "../plane/store";
+import { useItem, useList, useLoaded } from "../plane/store";
 import type { Task } from "../plane/types";
 
+const runnerOf = (task: Task) => (task.agentRef ? `agent:${task.namespace}/${task.agentRef.name}` : `template:${task.namespace}/${task.templateRef?.name ?? ""}`);
+
+/** Waits for what there is to choose from, so that a form never changes under a person's hands. */
 export function CreateTask() {
+  const loaded = [useLoaded("agents"), useLoaded("agenttemplates"), useLoaded("tasks")].every(Boolean);
+  return loaded ? <Form /> : <Skeleton />;
+}
+
+function Form() {
   const agents = useList("agents");
   const templates = useList("agenttemplates");
   const [parameters] = useSearchParams();
-  const [description, setDescription] = useState("");
+  const [again, of = ""] = (parameters.get("from") ?? "/").split("/");
+  const from = useItem("tasks", again ?? "", of);
+  const [description, setDescription] = useState(from?.description ?? "");
   const [name, setName] = useState("");
-  const [timeout, setTimeoutText] = useState("");
-  const [runner, setRunner] = useState(parameters.get("on") ?? "");
+  const [timeout, setTimeoutText] = useState(from?.timeout ?? "");
+  const [runner, setRunner] = useState(parameters.get("on") ?? (from ? runnerOf(from) : ""));
   const [error, setError] = useState<Error>();
   const [busy, setBusy] = useState(false);
   const navigate = useNavigate();
@@ -22,7 +33,8 @@ export function CreateTask() {
   const chosen = runner || options[0] || "";
   const [kind = "", rest = ""] = chosen.split(":");
   const [namespace = "", runnerName = ""] = rest.split("/");
-  const body = { ...(name ? { name } : {}), description, ...(kind === "agent" ? { agentRef: { name: runnerName } } : { templateRef: { name: runnerName } }), ...(timeout ? { timeout } : {}) };
+  const agent = kind === "agent" ? agents.find((one) => one.namespace === namespace && one.name === runnerName) : undefined;
+  const body = { ...(name ? { name } : {}), description, ...(kind === "agent" ? { agentRef: { name: runnerName } } : { templateRef: { name: runnerName } }), ...(timeout ? { timeout } : {}), ...(from?.contexts ? { contexts: from.contexts } : {}) };
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     setBusy(true);
@@ -39,24 +51,27 @@ export function CreateTask() {
     return (
       <div className="empty">
         <p>A Task needs an Agent or a template to run on, and there is none that you can see.</p>
-        <p className="quiet">Apply one first: <span className="mono">kubectl apply -f template.yaml</span></p>
+        <p>Apply one first:</p>
+        <Command text="kubectl apply -f template.yaml" />
       </div>
     );
   return (
     <form onSubmit={submit} style={{ maxWidth: 720 }}>
-      <div className="head"><h1>Create a Task</h1></div>
+      <div className="head"><h1>Create a Task</h1>{from ? <span className="quiet">like {from.name}{from.contexts?.length ? `, with its ${from.contexts.length} contexts` : ""}</span> : null}</div>
       <Problem error={error} />
       <label className="row"><span>What to do</span><textarea className="field" rows={8} required autoFocus value={description} onChange={(event) => setDescription(event.target.value)} placeholder="Update the dependencies, run the tests, and describe what changed." /></label>
       <label className="row"><span>Runs on</span>
         <select className="field" value={chosen} onChange={(event) => setRunner(event.target.value)}>
-          {options.map((option) => <option key={option} value={option}>{option.replace(":", " ")}</option>)}
+          {agents.length > 0 ? <optgroup label="Agents">{options.filter((option) => option.startsWith("agent:")).map((option) => <option key={option} value={option}>{option.slice(6)}</option>)}</optgroup> : null}
+          {templates.length > 0 ? <optgroup label="Templates, in a Pod of its own">{options.filter((option) => option.startsWith("template:")).map((option) => <option key={option} value={option}>{option.slice(9)}</option>)}</optgroup> : null}
         </select>
+        {agent ? <span style={{ marginTop: 6, fontWeight: 400 }}><Badge health={healthOf("agents", agent)} /> <span className="quiet">{agent.profile} {agent.serverStatus.ready ? "" : "The Task waits until it is ready."}</span></span> : null}
       </label>
       <label className="row"><span>Name <span className="quiet">(made up when empty)</span></span><input className="field mono" value={name} onChange={(event) => setName(event.target.value)} pattern="[a-z0-9]([a-z0-9.\-]*[a-z0-9])?" title="Lower-case letters, digits, - and ." /></label>
       <label className="row"><span>Timeout <span className="quiet">(none when empty)</span></span><input className="field mono" value={timeout} onChange={(event) => setTimeoutText(event.target.value)} placeholder="30m" /></label>
-      <h2>As a manifest</h2>
-      <pre className="pre">{manifest(namespace, body)}</pre>
       <p><button className="button first" disabled={busy || !description}>Create</button></p>
+      <h2>The same as a manifest, for <span className="mono">kubectl create -f -</span></h2>
+      <pre className="pre" tabIndex={0} role="region" aria-label="Manifest">{manifest(namespace, body)}</pre>
     </form>
   );
 }

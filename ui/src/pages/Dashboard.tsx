@@ -1,15 +1,17 @@
 // Overview: what needs attention first, then what runs now, then how it has been going.
 
-import { Link } from "react-router";
-import { Chart, type Bar } from "../parts/Chart";
-import { Badge, Command, Age, useNow } from "../parts/common";
-import { count, duration } from "../format";
+import { Link, useSearchParams } from "react-router";
+import { Chart } from "../parts/Chart";
+import { Age, Badge, Command, Skeleton, useNow } from "../parts/common";
+import { count, duration, short } from "../format";
 import { healthOf, needsAttention } from "../health";
-import { cost, KIND_LIST, KINDS, linkTo, runtime, tokens } from "../kinds";
+import { outcomes, queue, RANGES, spent, within, type Range } from "../history";
+import { cost, KINDS, linkTo, runtime, type Kind } from "../kinds";
 import { useList, useLoaded } from "../plane/store";
 import type { Item, Task } from "../plane/types";
 
 const DAY = 24 * 60 * 60 * 1000;
+const SHOWN = 8;
 
 export function Dashboard() {
   const tasks = useList("tasks");
@@ -18,53 +20,68 @@ export function Dashboard() {
   const templates = useList("agenttemplates");
   const loaded = [useLoaded("tasks"), useLoaded("agents"), useLoaded("crontasks"), useLoaded("agenttemplates")].every(Boolean);
   const now = useNow();
-  if (loaded && tasks.length + agents.length + schedules.length + templates.length === 0) return <Begin />;
-  const recent = tasks.filter((task) => now - Date.parse(task.createdAt) < DAY);
+  if (!loaded) return <><div className="head"><h1>Overview</h1></div><Skeleton /></>;
+  if (tasks.length + agents.length + schedules.length + templates.length === 0) return <Begin />;
+  const of = (kind: Kind<never>, items: Item[]) => items.filter((item) => needsAttention(kind.plural, item)).map((item) => ({ kind: kind as unknown as Kind<Item>, item }));
   const attention = [
-    ...agents.filter((agent) => needsAttention("agents", agent)).map((item) => ({ kind: KIND_LIST[2]!, item: item as Item })),
-    ...schedules.filter((cron) => needsAttention("crontasks", cron)).map((item) => ({ kind: KIND_LIST[1]!, item: item as Item })),
-    ...recent.filter((task) => needsAttention("tasks", task)).map((item) => ({ kind: KIND_LIST[0]!, item: item as Item })),
+    ...of(KINDS.agents as Kind<never>, agents),
+    ...of(KINDS.crontasks as Kind<never>, schedules),
+    ...of(KINDS.agenttemplates as Kind<never>, templates),
+    ...of(KINDS.tasks as Kind<never>, tasks.filter((task) => now - Date.parse(task.createdAt) < DAY)),
   ];
-  const active = tasks.filter((task) => task.phase === "Running" || task.phase === "Queued");
+  const active = tasks.filter((task) => task.phase !== "Completed" && task.phase !== "Failed");
   return (
     <>
       <div className="head"><h1>Overview</h1></div>
       <h2>Needs attention</h2>
       {attention.length === 0 ? <p className="quiet">Nothing. Everything is as it was asked to be.</p> : null}
-      <table className="plain"><tbody>{attention.slice(0, 12).map(({ kind, item }) => {
-        const health = healthOf(kind.plural, item);
-        return <tr key={item.uid}><td><Badge health={health} /></td><td>{kind.one} <Link className="mono" to={linkTo(kind, item)}>{item.name}</Link></td><td className="quiet">{health.why}</td></tr>;
-      })}</tbody></table>
+      {attention.length > 0 ? (
+        <ul className="cards">{attention.slice(0, SHOWN).map(({ kind, item }) => {
+          const health = healthOf(kind.plural, item);
+          return <li key={item.uid}><Badge health={health} /><span className="cut"><Link className="mono" to={linkTo(kind, item)}>{item.name}</Link> <span className="quiet">{kind.one}</span></span><span className="quiet">{health.why}</span><span className="quiet"><Age at={item.createdAt} /></span></li>;
+        })}</ul>
+      ) : null}
+      {attention.length > SHOWN ? <p><Link to="/tasks?state=Failed">and {attention.length - SHOWN} more</Link></p> : null}
       <h2>Running and waiting</h2>
       {active.length === 0 ? <p className="quiet">No Task runs or waits.</p> : null}
-      <table className="plain"><tbody>{active.slice(0, 20).map((task) => (
-        <tr key={task.uid}><td><Badge health={healthOf("tasks", task)} /></td><td><Link className="mono" to={linkTo(KINDS.tasks, task)}>{task.name}</Link></td><td className="mono">{task.agentRef?.name ?? task.templateRef?.name}</td><td className="mono">{task.phase === "Running" ? runtime(task, now) : <Age at={task.createdAt} />}</td><td className="quiet">{healthOf("tasks", task).why}</td></tr>
-      ))}</tbody></table>
-      <h2>Tasks in the last 24 hours, by outcome</h2>
-      <Chart bars={byHour(recent, now)} />
-      <Numbers tasks={recent} />
+      {active.length > 0 ? (
+        <ul className="cards">{active.slice(0, SHOWN).map((task) => (
+          <li key={task.uid}><Badge health={healthOf("tasks", task)} /><span className="cut"><Link className="mono" to={linkTo(KINDS.tasks, task)}>{task.name}</Link> <span className="quiet">on {task.agentRef?.name ?? task.templateRef?.name}</span></span><span className="quiet">{healthOf("tasks", task).why}</span><span className="mono">{task.phase === "Running" ? runtime(task, now) : <Age at={task.createdAt} />}</span></li>
+        ))}</ul>
+      ) : null}
+      {active.length > SHOWN ? <p><Link to="/tasks">and {active.length - SHOWN} more</Link></p> : null}
+      <History tasks={tasks} now={now} />
     </>
   );
 }
 
-function Numbers({ tasks }: { tasks: Task[] }) {
-  const waits = tasks.filter((task) => task.startTime).map((task) => (Date.parse(task.startTime!) - Date.parse(task.createdAt)) / 1000).sort((a, b) => a - b);
-  const wait = waits[Math.floor(waits.length * 0.95)];
-  const used = tasks.reduce((sum, task) => sum + tokens(task), 0);
-  const spent = tasks.reduce((sum, task) => sum + cost(task), 0);
-  const facts: [string, string][] = [["Tasks", count(tasks.length)], ["Failed", count(tasks.filter((task) => task.phase === "Failed").length)], ["Wait, 95 of 100 at most", wait === undefined ? "–" : duration(wait)], ["Tokens", count(used)], ["Cost", `$${spent.toFixed(2)}`]];
-  return <dl className="facts" style={{ marginTop: 16 }}>{facts.map(([title, value]) => <div key={title}><dt>{title}</dt><dd className="mono">{value}</dd></div>)}</dl>;
-}
-
-function byHour(tasks: Task[], now: number): Bar[] {
-  const hour = DAY / 24;
-  const first = Math.floor((now - DAY) / hour) * hour + hour;
-  return Array.from({ length: 24 }, (_, index) => {
-    const start = first + index * hour;
-    const inside = tasks.filter((task) => Date.parse(task.createdAt) >= start && Date.parse(task.createdAt) < start + hour);
-    const of = (...phases: string[]) => inside.filter((task) => phases.includes(task.phase)).length;
-    return { label: new Date(start).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" }), parts: [{ name: "done", value: of("Completed") }, { name: "failed", value: of("Failed") }, { name: "running", value: of("Running", "Queued", "Pending") }] };
-  });
+function History({ tasks, now }: { tasks: Task[]; now: number }) {
+  const [parameters, setParameters] = useSearchParams();
+  const range: Range = (Object.keys(RANGES) as Range[]).find((one) => one === parameters.get("range")) ?? "day";
+  const recent = within(tasks, range, now);
+  const waits = recent.filter((task) => task.startTime).map((task) => (Date.parse(task.startTime!) - Date.parse(task.createdAt)) / 1000).sort((a, b) => a - b);
+  const wait = waits[Math.min(waits.length - 1, Math.floor(waits.length * 0.95))];
+  const waiting = tasks.filter((task) => task.phase === "Queued" || task.phase === "Pending").length;
+  const usage = (task: Task) => task.session?.summary?.tokenUsage;
+  const used = recent.reduce((sum, task) => sum + (usage(task)?.input ?? 0) + (usage(task)?.output ?? 0) + (usage(task)?.reasoning ?? 0), 0);
+  const paid = recent.reduce((sum, task) => sum + cost(task), 0);
+  const failed = recent.filter((task) => task.phase === "Failed").length;
+  const choose = (value: Range) => setParameters({ range: value }, { replace: true });
+  return (
+    <>
+      <div className="head" style={{ marginTop: 24 }}>
+        <h2>How it has been going</h2>
+        <div className="grow" />
+        <div className="range" role="group" aria-label="Range">{(Object.keys(RANGES) as Range[]).map((one) => <button key={one} type="button" aria-pressed={one === range} onClick={() => choose(one)}>{RANGES[one].label}</button>)}</div>
+      </div>
+      <div className="charts">
+        <Chart title="Tasks by outcome" total={`${count(recent.length)}, ${count(failed)} failed`} bars={outcomes(recent, range, now)} series={[{ name: "completed", colour: "var(--done)" }, { name: "failed", colour: "var(--failed)" }, { name: "open", colour: "var(--running)" }]} />
+        <Chart title="Queue length" total={`${count(waiting)} now${wait === undefined ? "" : `, wait p95 ${duration(wait)}`}`} bars={queue(tasks, range, now)} series={[{ name: "waiting", colour: "var(--waiting)" }]} />
+        <Chart title="Tokens" total={used > 0 ? short(used) : "none yet"} write={short} bars={spent(recent, range, now, (task) => [usage(task)?.input ?? 0, usage(task)?.output ?? 0, usage(task)?.reasoning ?? 0])} series={[{ name: "input", colour: "var(--accent)" }, { name: "output", colour: "var(--done)" }, { name: "reasoning", colour: "var(--waiting)" }]} />
+        <Chart title="Cost" total={paid > 0 ? `$${paid.toFixed(2)}` : "none yet"} write={(value) => `$${value.toFixed(2)}`} bars={spent(recent, range, now, (task) => [cost(task)])} series={[{ name: "dollars", colour: "var(--accent)" }]} />
+      </div>
+    </>
+  );
 }
 
 function Begin() {

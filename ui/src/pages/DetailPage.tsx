@@ -1,17 +1,18 @@
 // One object: header, facts, tabs, and beside them what it belongs to.
 
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense, useState, type ReactNode } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
-import { Badge, Command, Facts, Problem, useNow, Why, Age } from "../parts/common";
+import { Age, Badge, Command, Facts, Problem, Skeleton, useNow, Why } from "../parts/common";
 import { EventsTab } from "../parts/EventsTab";
 import { YamlTab } from "../parts/YamlTab";
 import { healthOf } from "../health";
 import type { Action, Kind } from "../kinds";
 import { pathOf, request } from "../plane/api";
 import { useItem, useLoaded } from "../plane/store";
-import type { Item } from "../plane/types";
+import type { Agent, Item } from "../plane/types";
 import { OverviewTab, Rail } from "./overviews";
 
+const Terminal = lazy(() => import("../parts/Terminal").then((module) => ({ default: module.Terminal })));
 const LogView = lazy(() => import("../parts/LogView").then((module) => ({ default: module.LogView })));
 
 export function DetailPage({ kind }: { kind: Kind<Item> }) {
@@ -20,10 +21,12 @@ export function DetailPage({ kind }: { kind: Kind<Item> }) {
   const loaded = useLoaded(kind.plural);
   const [parameters, setParameters] = useSearchParams();
   const now = useNow();
-  if (!item) return loaded ? <Gone kind={kind} name={name} /> : null;
-  const tabs = kind.plural === "tasks" ? ["Overview", "Logs", "Events", "YAML"] : ["Overview", "Events", "YAML"];
+  if (!item) return loaded ? <Gone kind={kind} name={name} /> : <Skeleton />;
+  const tabs = ["Overview", ...kind.tabs, "Events", "YAML"];
   const tab = tabs.find((one) => one.toLowerCase() === parameters.get("tab")) ?? "Overview";
   const health = healthOf(kind.plural, item);
+  const choose = (one: string) => setParameters(one === "Overview" ? {} : { tab: one.toLowerCase() }, { replace: true });
+  const whole = tab === "Logs" || tab === "Terminal";
   return (
     <>
       <div className="head">
@@ -38,20 +41,29 @@ export function DetailPage({ kind }: { kind: Kind<Item> }) {
       <Why health={health} />
       <Facts facts={kind.facts(item, now)} />
       <div className="tabs" role="tablist" aria-label="Views">
-        {tabs.map((one) => <button key={one} type="button" role="tab" aria-selected={one === tab} onClick={() => setParameters({ tab: one.toLowerCase() }, { replace: true })}>{one}</button>)}
+        {tabs.map((one, index) => (
+          <button key={one} type="button" role="tab" id={`tab-${one}`} aria-selected={one === tab} aria-controls="panel" tabIndex={one === tab ? 0 : -1} onClick={() => choose(one)}
+            onKeyDown={(event) => {
+              const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+              const next = tabs[(index + step + tabs.length) % tabs.length];
+              if (step === 0 || !next) return;
+              choose(next);
+              document.getElementById(`tab-${next}`)?.focus();
+            }}>{one}</button>
+        ))}
       </div>
-      <div className="columns">
-        <div role="tabpanel" aria-label={tab}>
+      <div className={`columns ${whole ? "whole" : ""}`}>
+        <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`}>
           {tab === "Overview" ? <OverviewTab plural={kind.plural} item={item} /> : null}
           {tab === "Logs" ? <Suspense><LogView namespace={namespace} name={name} /></Suspense> : null}
+          {tab === "Terminal" ? <Suspense><Terminal agent={item as Agent} /></Suspense> : null}
           {tab === "Events" ? <EventsTab plural={kind.plural} item={item} /> : null}
-          {tab === "YAML" ? <YamlTab plural={kind.plural} resource={kind.resource} item={item} /> : null}
+          {tab === "YAML" ? <YamlTab path={pathOf(kind.plural, item.namespace, item.name)} version={item.resourceVersion} command={`kubectl edit ${kind.resource} ${item.name} -n ${item.namespace}`} /> : null}
         </div>
         <aside className="rail" aria-label="Related">
           <Rail plural={kind.plural} item={item} />
           <h2>In a terminal</h2>
-          <Command text={`kubectl describe ${kind.resource} ${item.name} -n ${item.namespace}`} />
-          {kind.plural === "tasks" ? <Command text={`orrery logs ${item.name} -n ${item.namespace}`} /> : null}
+          {kind.commands(item).map((command) => <Command key={command} text={command} />)}
         </aside>
       </div>
     </>
@@ -85,23 +97,49 @@ function Actions({ kind, item }: { kind: Kind<Item>; item: Item }) {
     void navigate(`/${kind.route}`);
   });
   return (
-    <div className="tools">
-      {kind.actions.map((action) => {
-        const refused = action.refused?.(item);
-        return <button key={action.label} type="button" className="button" disabled={refused !== undefined} title={refused} onClick={() => setAsking(action)}>{action.label}</button>;
-      })}
-      <button type="button" className="button danger" onClick={() => setAsking("delete")}>Delete</button>
-      {error ? <Problem error={error} /> : null}
-      {asking ? (
-        <dialog ref={(dialog) => { if (dialog && !dialog.open) dialog.showModal(); }} onClose={() => setAsking(undefined)} aria-label="Confirm">
-          <p>{asking === "delete" ? <>This deletes {kind.deletes}.</> : <>{asking.label} {kind.one} <b className="mono">{item.name}</b>?</>}</p>
-          <Command text={asking === "delete" ? `kubectl delete ${kind.resource} ${item.name} -n ${item.namespace}` : asking.command(item)} />
+    <>
+      <div className="tools">
+        {kind.plural === "tasks" ? <Link className="button" to={`/tasks/create?from=${item.namespace}/${item.name}`}>Run again</Link> : null}
+        {kind.runs ? <Link className="button" to={`/tasks/create?on=${kind.runs}:${item.namespace}/${item.name}`}>New Task</Link> : null}
+        {kind.actions.map((action) => {
+          const refused = action.refused?.(item);
+          return <button key={action.label} type="button" className="button" disabled={refused !== undefined} title={refused} onClick={() => setAsking(action)}>{action.label}</button>;
+        })}
+        <button type="button" className="button danger" onClick={() => setAsking("delete")}>Delete</button>
+      </div>
+      {error ? <div style={{ width: "100%" }}><Problem error={error} /></div> : null}
+      {asking === "delete" ? <Deletion kind={kind} item={item} confirm={remove} close={() => setAsking(undefined)} /> : null}
+      {asking && asking !== "delete" ? (
+        <Dialog label={asking.label} close={() => setAsking(undefined)}>
+          <p>{asking.label} {kind.one} <b className="mono">{item.name}</b>? {asking.means}</p>
+          <Command text={asking.command(item)} />
           <div className="tools" style={{ marginTop: 12 }}>
-            <button type="button" className={`button ${asking === "delete" ? "danger" : "first"}`} onClick={() => (asking === "delete" ? remove() : run(() => asking.run(item)))}>{asking === "delete" ? "Delete" : asking.label}</button>
+            <button type="button" className="button first" onClick={() => run(() => asking.run(item))}>{asking.label}</button>
             <button type="button" className="button" onClick={() => setAsking(undefined)}>Leave it</button>
           </div>
-        </dialog>
+        </Dialog>
       ) : null}
-    </div>
+    </>
   );
+}
+
+/** Says what goes. A name has to be typed only where data is lost with it. */
+function Deletion({ kind, item, confirm, close }: { kind: Kind<Item>; item: Item; confirm: () => void; close: () => void }) {
+  const [typed, setTyped] = useState("");
+  const lost = kind.loses?.(item);
+  return (
+    <Dialog label="Delete" close={close}>
+      <p>This deletes {kind.deletes}.</p>
+      {lost ? <label className="row"><span>{lost} Type <b className="mono">{item.name}</b> to go on.</span><input className="field mono" style={{ width: "100%" }} value={typed} onChange={(event) => setTyped(event.target.value)} autoFocus /></label> : null}
+      <Command text={`kubectl delete ${kind.resource} ${item.name} -n ${item.namespace}`} />
+      <div className="tools" style={{ marginTop: 12 }}>
+        <button type="button" className="button danger" disabled={lost !== undefined && typed !== item.name} onClick={confirm}>Delete</button>
+        <button type="button" className="button" onClick={close}>Leave it</button>
+      </div>
+    </Dialog>
+  );
+}
+
+function Dialog({ label, close, children }: { label: string; close: () => void; children: ReactNode }) {
+  return <dialog ref={(dialog) => { if (dialog && !dialog.open) dialog.showModal(); }} onClose={close} aria-label={label}>{children}</dialog>;
 }

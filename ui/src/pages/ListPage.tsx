@@ -1,15 +1,18 @@
 // The list of a kind. Filters live in the URL, rows are virtual, a row says why it is not well.
 
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useMemo, useRef } from "react";
+import { lazy, Suspense, useEffect, useMemo, useRef } from "react";
 import { Link, useSearchParams } from "react-router";
-import { Badge, Command, useNow } from "../parts/common";
+import { Badge, Command, Skeleton, useNarrow, useNow } from "../parts/common";
 import { healthOf } from "../health";
 import { linkTo, type Kind } from "../kinds";
 import { useList, useLoaded } from "../plane/store";
 import type { Item, Task } from "../plane/types";
 
+const Week = lazy(() => import("../parts/Week").then((module) => ({ default: module.Week })));
+
 const ROW = 32;
+const NARROW_ROW = 52;
 
 export function ListPage({ kind }: { kind: Kind<Item> }) {
   const items = useList(kind.plural) as Item[];
@@ -37,24 +40,26 @@ export function ListPage({ kind }: { kind: Kind<Item> }) {
           <Choice label="Namespace" all="all namespaces" value={filter.namespace} options={namespaces} onChange={(value) => set("ns", value)} />
           <Choice label="State" all="any state" value={filter.state} options={states} onChange={(value) => set("state", value)} />
           {agents.length > 0 ? <Choice label="Agent" all="any agent" value={filter.agent} options={agents} onChange={(value) => set("agent", value)} /> : null}
-          <input className="field" data-filter placeholder="/ filter" aria-label="Filter by name" value={filter.text} onChange={(event) => set("q", event.target.value)} />
+          <input className="field" data-filter placeholder="/ name or label" aria-label="Filter by name or label" value={filter.text} onChange={(event) => set("q", event.target.value)} />
           {kind.plural === "tasks" ? <Link className="button first" to="/tasks/create">+ Task</Link> : null}
         </div>
       </div>
-      {loaded && items.length === 0 ? <Empty kind={kind} /> : <Rows kind={kind} items={shown} now={now} />}
+      {kind.plural === "crontasks" && items.length > 0 ? <Suspense><Week namespace={filter.namespace} /></Suspense> : null}
+      {!loaded ? <Skeleton /> : items.length === 0 ? <Empty kind={kind} /> : shown.length === 0 ? <Nothing clear={() => setParameters({}, { replace: true })} /> : <Rows kind={kind} items={shown} now={now} />}
     </>
   );
 }
 
 function Rows({ kind, items, now }: { kind: Kind<Item>; items: Item[]; now: number }) {
   const scroller = useRef<HTMLDivElement>(null);
-  const rows = useVirtualizer({ count: items.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 12 });
-  const wide = ["130px", "minmax(160px, 1.6fr)", ...kind.columns.map((column) => column.width), "minmax(0, 2fr)"].join(" ");
-  const narrow = ["110px", "minmax(0, 1.6fr)", ...kind.columns.filter((column) => !column.wide).map((column) => column.width)].join(" ");
-  const columns = matchMedia("(max-width: 760px)").matches ? narrow : wide;
+  const height = useNarrow() ? NARROW_ROW : ROW;
+  const rows = useVirtualizer({ count: items.length, getScrollElement: () => scroller.current, estimateSize: () => height, overscan: 12 });
+  useEffect(() => rows.measure(), [height, rows]);
+  const columns = ["116px", "minmax(150px, 1.8fr)", ...kind.columns.map((column) => column.width), "minmax(0, 2.2fr)"].join(" ");
   return (
-    <div className="list" role="table" aria-label={kind.title} aria-rowcount={items.length}>
-      <div className="scroll" ref={scroller} tabIndex={0}>
+    <div className="list">
+      <div className="scroll" ref={scroller} tabIndex={0} role="region" aria-label={`All ${kind.title.toLowerCase()}`}>
+       <div role="table" aria-label={kind.title} aria-rowcount={items.length + 1}>
         <div className="line titles" role="row" style={{ gridTemplateColumns: columns }}>
           <span role="columnheader">State</span>
           <span role="columnheader">Name</span>
@@ -75,9 +80,14 @@ function Rows({ kind, items, now }: { kind: Kind<Item>; items: Item[]; now: numb
             );
           })}
         </div>
+       </div>
       </div>
     </div>
   );
+}
+
+function Nothing({ clear }: { clear: () => void }) {
+  return <div className="empty"><p>Nothing matches these filters.</p><button type="button" className="button" onClick={clear}>Show everything</button></div>;
 }
 
 function Empty({ kind }: { kind: Kind<Item> }) {
@@ -110,9 +120,15 @@ function unique(values: string[]): string[] {
 
 function matches(kind: Kind<Item>, item: Item, filter: { text: string; namespace: string; state: string; agent: string }): boolean {
   return (
-    item.name.toLowerCase().includes(filter.text.toLowerCase()) &&
+    holds(item, filter.text.toLowerCase()) &&
     (!filter.namespace || item.namespace === filter.namespace) &&
     (!filter.state || healthOf(kind.plural, item).word === filter.state) &&
     (!filter.agent || (item as Task).agentRef?.name === filter.agent)
   );
+}
+
+/** By name, or by a label written as it is on the command line: `team=accounts`. */
+function holds(item: Item, text: string): boolean {
+  if (item.name.toLowerCase().includes(text)) return true;
+  return Object.entries(item.labels ?? {}).some(([key, value]) => `${key}=${value}`.toLowerCase().includes(text));
 }

@@ -1,10 +1,13 @@
 // What the Overview tab and the rail show, by kind.
 
+import { useEffect, useState } from "react";
 import { Link } from "react-router";
 import { Badge, Age } from "../parts/common";
-import { duration } from "../format";
+import { AgentTree, TaskTree } from "../parts/Tree";
+import { duration, exact } from "../format";
 import { healthOf } from "../health";
 import { KINDS, linkTo, runtime } from "../kinds";
+import { request } from "../plane/api";
 import { useList } from "../plane/store";
 import type { Agent, CronTask, Item, Plural, Task } from "../plane/types";
 import { useNow } from "../parts/common";
@@ -24,6 +27,7 @@ export function OverviewTab({ plural, item }: { plural: Plural; item: Item }) {
 export function Rail({ plural, item }: { plural: Plural; item: Item }) {
   if (plural === "tasks") return <Timeline task={item as Task} />;
   if (plural === "agents") return <Capacity agent={item as Agent} />;
+  if (plural === "crontasks") return <NextRuns cron={item as CronTask} />;
   return null;
 }
 
@@ -33,10 +37,12 @@ function TaskOverview({ task }: { task: Task }) {
     <>
       <h2>What to do</h2>
       <pre className="pre">{task.description ?? "No description: the agent has only its contexts."}</pre>
+      <h2>What it is made of</h2>
+      <TaskTree task={task} />
       {task.contexts?.length ? (
         <>
           <h2>Contexts</h2>
-          <table className="plain"><tbody>{task.contexts.map((context, index) => <tr key={index}><td>{context.type}</td><td className="mono">{context.name ?? "–"}</td><td className="mono">{context.mountPath ?? "context.md"}</td><td className="cut">{context.text?.slice(0, 120)}</td></tr>)}</tbody></table>
+          <table className="plain stacks"><tbody>{task.contexts.map((context, index) => <tr key={index}><td>{context.type}</td><td className="mono">{context.name ?? "–"}</td><td className="mono">{context.mountPath ?? "context.md"}</td><td className="long">{context.text ? <details><summary>{context.text.split("\n")[0]?.slice(0, 80)}</summary><pre className="pre">{context.text}</pre></details> : null}</td></tr>)}</tbody></table>
         </>
       ) : null}
       {summary ? (
@@ -57,7 +63,8 @@ function Timeline({ task }: { task: Task }) {
       <h2>Timeline</h2>
       <ol className="timeline">
         <li>Created <Age at={task.createdAt} /> ago</li>
-        {task.startTime ? <li>Started after {duration(waited ?? 0)}</li> : <li>{task.phase}</li>}
+        {task.startTime ? <li>Started after {duration(waited ?? 0)} of waiting</li> : task.phase === "Failed" ? null : <li>{task.phase} for <Age at={task.createdAt} /></li>}
+        {!task.startTime && task.phase === "Failed" ? <li>Failed before it started</li> : null}
         {task.startTime ? <li>{task.completionTime ? `${healthOf("tasks", task).word} after ${runtime(task, now)}` : `Running for ${runtime(task, now)}`}</li> : null}
       </ol>
     </>
@@ -66,26 +73,11 @@ function Timeline({ task }: { task: Task }) {
 
 function AgentOverview({ agent }: { agent: Agent }) {
   const tasks = useList("tasks").filter((task) => task.namespace === agent.namespace && task.agentRef?.name === agent.name);
-  const active = tasks.filter((task) => task.phase !== "Completed" && task.phase !== "Failed");
   return (
     <>
       {agent.profile ? <p>{agent.profile}</p> : null}
       <h2>What it is made of</h2>
-      <ul className="tree">
-        <li>
-          <div className="node"><Badge health={healthOf("agents", agent)} /><span>Agent</span><span className="mono">{agent.name}</span></div>
-          <ul className="tree">
-            <li>
-              <div className="node"><span>Deployment</span><span className="mono">{agent.serverStatus.deploymentName ?? "not created yet"}</span></div>
-              <ul className="tree">
-                {active.map((task) => <li key={task.uid}><div className="node"><Badge health={healthOf("tasks", task)} /><span>Task</span><Link className="mono" to={linkTo(KINDS.tasks, task)}>{task.name}</Link></div></li>)}
-                {active.length === 0 ? <li><div className="node quiet">no Task runs on it</div></li> : null}
-              </ul>
-            </li>
-            <li><div className="node"><span>Service</span><span className="mono">{agent.serverStatus.serviceName ?? "not created yet"}</span></div></li>
-          </ul>
-        </li>
-      </ul>
+      <AgentTree agent={agent} />
       <TaskList title="Last Tasks" tasks={tasks.slice(0, 10)} />
     </>
   );
@@ -111,7 +103,33 @@ function Meter({ label, part }: { label: string; part: number }) {
 
 function CronOverview({ cron }: { cron: CronTask }) {
   const tasks = useList("tasks").filter((task) => task.namespace === cron.namespace && task.labels?.["kubeopencode.io/crontask"] === cron.name);
-  return <TaskList title="Runs" tasks={tasks.slice(0, 50)} />;
+  const template = cron.taskTemplate?.spec;
+  return (
+    <>
+      <h2>Every run does this</h2>
+      <pre className="pre">{template?.description ?? "No description: the agent has only its contexts."}</pre>
+      <TaskList title="Runs" tasks={tasks.slice(0, 50)} />
+    </>
+  );
+}
+
+/** When it runs next, as far as one cares. */
+function NextRuns({ cron }: { cron: CronTask }) {
+  const [runs, setRuns] = useState<string[]>([]);
+  useEffect(() => {
+    request<{ schedules: { name: string; runs: string[] }[] }>(`/upcoming?hours=744&namespace=${encodeURIComponent(cron.namespace)}`).then(
+      (answer) => setRuns(answer.schedules.find((one) => one.name === cron.name)?.runs ?? []),
+      () => setRuns([]),
+    );
+  }, [cron.namespace, cron.name, cron.schedule, cron.timeZone, cron.suspend, cron.nextScheduleTime]);
+  const zone = cron.timeZone ?? "UTC";
+  return (
+    <>
+      <h2>Next runs, in {zone}</h2>
+      {cron.suspend ? <p className="quiet">None while it is suspended.</p> : null}
+      <ol className="timeline">{runs.slice(0, 5).map((run) => <li key={run} title={exact(run)}><span className="mono">{new Date(run).toLocaleString(undefined, { timeZone: zone, weekday: "short", day: "2-digit", month: "short", hour: "2-digit", minute: "2-digit", hour12: false })}</span></li>)}</ol>
+    </>
+  );
 }
 
 function TemplateOverview({ item }: { item: Item }) {
@@ -127,11 +145,12 @@ function TemplateOverview({ item }: { item: Item }) {
 }
 
 function TaskList({ title, tasks }: { title: string; tasks: Task[] }) {
+  const now = useNow();
   return (
     <>
       <h2>{title}</h2>
       {tasks.length === 0 ? <p className="quiet">None yet.</p> : null}
-      <table className="plain"><tbody>{tasks.map((task) => <tr key={task.uid}><td><Badge health={healthOf("tasks", task)} /></td><td><Link className="mono" to={linkTo(KINDS.tasks, task)}>{task.name}</Link></td><td className="quiet"><Age at={task.createdAt} /></td></tr>)}</tbody></table>
+      <table className="plain"><tbody>{tasks.map((task) => <tr key={task.uid}><td><Badge health={healthOf("tasks", task)} /></td><td><Link className="mono" to={linkTo(KINDS.tasks, task)}>{task.name}</Link></td><td className="mono">{runtime(task, now)}</td><td className="quiet"><Age at={task.createdAt} /></td></tr>)}</tbody></table>
     </>
   );
 }
@@ -141,9 +160,9 @@ function Conditions({ item }: { item: Item }) {
   return (
     <>
       <h2>Conditions</h2>
-      <table className="plain">
+      <table className="plain stacks">
         <thead><tr><th>Condition</th><th>Status</th><th>Reason</th><th>Message</th><th>Since</th></tr></thead>
-        <tbody>{item.conditions.map((condition) => <tr key={condition.type}><td>{condition.type}</td><td>{condition.status}</td><td>{condition.reason}</td><td>{condition.message}</td><td className="quiet"><Age at={condition.lastTransitionTime} /></td></tr>)}</tbody>
+        <tbody>{item.conditions.map((condition) => <tr key={condition.type}><td>{condition.type}</td><td>{condition.status}</td><td>{condition.reason}</td><td className="long">{condition.message}</td><td className="quiet"><Age at={condition.lastTransitionTime} /></td></tr>)}</tbody>
       </table>
     </>
   );

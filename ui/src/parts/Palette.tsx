@@ -25,11 +25,11 @@ export function Palette({ close }: { close: () => void }) {
   };
   return (
     <dialog className="palette" ref={(dialog) => { if (dialog && !dialog.open) dialog.showModal(); }} onClose={close} aria-label="Find">
-      <input className="field" autoFocus placeholder="Find a task, agent, schedule, template…" aria-label="Find" value={text} onKeyDown={keys} onChange={(event) => { setText(event.target.value); setChosen(0); }} />
-      <ul role="listbox" aria-label="Found">
+      <input className="field" autoFocus placeholder="Find a task, agent, schedule, template…" aria-label="Find" role="combobox" aria-expanded="true" aria-controls="found" aria-activedescendant={found.length > 0 ? `found-${chosen}` : undefined} value={text} onKeyDown={keys} onChange={(event) => { setText(event.target.value); setChosen(0); }} />
+      <ul id="found" role="listbox" aria-label="Found">
         {found.map((entry, index) => (
-          <li key={entry.to} role="option" aria-selected={index === chosen}>
-            <Link to={entry.to} onClick={close}>{entry.badge}<span className="mono grow cut">{entry.name}</span><span className="quiet">{entry.kind}</span></Link>
+          <li key={entry.to} id={`found-${index}`} role="option" aria-selected={index === chosen}>
+            <Link to={entry.to} tabIndex={-1} onClick={close}>{entry.badge}<span className="mono grow cut">{entry.name}</span><span className="quiet">{entry.kind}</span></Link>
           </li>
         ))}
       </ul>
@@ -40,7 +40,7 @@ export function Palette({ close }: { close: () => void }) {
 
 function find(text: string) {
   const wanted = text.trim().toLowerCase();
-  const pages = [{ to: "/", name: "Overview", kind: "page", badge: null }, { to: "/tasks/create", name: "Create a Task", kind: "page", badge: null }, ...KIND_LIST.map((kind) => ({ to: `/${kind.route}`, name: kind.title, kind: "page", badge: null }))];
+  const pages = [{ to: "/", name: "Overview", kind: "page", badge: null }, { to: "/tasks/create", name: "Create a Task", kind: "page", badge: null }, { to: "/config", name: "Config", kind: "page", badge: null }, { to: "/reference", name: "REST API", kind: "page", badge: null }, ...KIND_LIST.map((kind) => ({ to: `/${kind.route}`, name: kind.title, kind: "page", badge: null }))];
   const objects = KIND_LIST.flatMap((kind) =>
     store.list(kind.plural).map((item) => ({ to: linkTo(kind, item), name: `${item.namespace}/${item.name}`, kind: kind.one, badge: <Badge health={healthOf(kind.plural, item)} word={false} /> })),
   );

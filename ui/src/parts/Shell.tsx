@@ -8,7 +8,12 @@ import { useConnection, useList } from "../plane/store";
 import { useNow } from "./common";
 import { Palette } from "./Palette";
 
-const ROOM_FOR = ["Packs", "Tools", "Releases"];
+const MAC = navigator.platform.startsWith("Mac");
+
+async function signOut() {
+  await fetch("/logout", { method: "POST" });
+  location.assign("/");
+}
 
 export function Shell() {
   const [palette, setPalette] = useState(false);
@@ -17,6 +22,7 @@ export function Shell() {
   const running = useList("tasks").filter((task) => task.phase === "Running").length;
   return (
     <div className="shell">
+      <a className="skip" href="#main">To the page</a>
       <header className="side">
         <Link className="brand" to="/"><img src="/orrery.svg" alt="" width="20" height="20" />Orrery</Link>
         <nav aria-label="Pages">
@@ -30,12 +36,14 @@ export function Shell() {
           <NavLink to="/config">Config</NavLink>
         </nav>
         <div className="foot">
-          <button type="button" className="button" onClick={() => setPalette(true)}>Search <kbd>⌘K</kbd></button>
+          <button type="button" className="button find" onClick={() => setPalette(true)}>Search <kbd>{MAC ? "⌘K" : "Ctrl K"}</kbd></button>
           <Theme />
-          <span title={`${ROOM_FOR.join(", ")} come with their dialects`}><kbd>?</kbd> shows keys</span>
+          <Link to="/reference">REST API</Link>
+          <button type="button" className="link" onClick={() => void signOut()}>Sign out</button>
+          <button type="button" className="link" onClick={() => setKeys(true)}><kbd>?</kbd> shows keys</button>
         </div>
       </header>
-      <main className="main">
+      <main className="main" id="main">
         <ConnectionBar />
         <Outlet />
       </main>
@@ -92,7 +100,7 @@ function useKeys(openPalette: () => void, toggleKeys: () => void) {
       }
       const target = event.target as HTMLElement;
       if (event.metaKey || event.ctrlKey || event.altKey || target.closest("input, textarea, select, dialog, [contenteditable]")) return;
-      if (Date.now() - leader < 1000) {
+      if (Date.now() - leader < 2000) {
         leader = 0;
         const kind = KIND_LIST.find((one) => one.key === event.key);
         if (event.key === "o") void navigate("/");

@@ -1,13 +1,12 @@
 // The whole object: read, edit, see what would change, apply.
 
 import { useEffect, useMemo, useState } from "react";
-import { pathOf, request, requestText } from "../plane/api";
-import type { Item, Plural } from "../plane/types";
+import { request, requestText } from "../plane/api";
 import { difference } from "../difference";
 import { Command, Problem } from "./common";
 
-export function YamlTab({ plural, resource, item }: { plural: Plural; resource: string; item: Item }) {
-  const path = pathOf(plural, item.namespace, item.name);
+/** Edits what `path` serves. `version` changes when somebody else has changed it. */
+export function YamlTab({ path, version, command, applied }: { path: string; version?: string; command: string; applied?: () => void }) {
   const [original, setOriginal] = useState<string>();
   const [edited, setEdited] = useState("");
   const [error, setError] = useState<Error>();
@@ -24,7 +23,7 @@ export function YamlTab({ plural, resource, item }: { plural: Plural; resource: 
       (refusal: Error) => setError(refusal),
     );
     // A newer version replaces the text unless somebody is editing it.
-  }, [path, item.resourceVersion]); // eslint-disable-line
+  }, [path, version]); // eslint-disable-line
 
   const attempt = async (dryRun: boolean) => {
     setError(undefined);
@@ -36,6 +35,7 @@ export function YamlTab({ plural, resource, item }: { plural: Plural; resource: 
         setOriginal(text);
         setEdited(text);
         setChecked(undefined);
+        applied?.();
       }
     } catch (refusal) {
       setError(refusal as Error);
@@ -51,8 +51,9 @@ export function YamlTab({ plural, resource, item }: { plural: Plural; resource: 
         <button type="button" className="button first" disabled={!changed} onClick={() => attempt(false)}>Apply</button>
         <button type="button" className="button" disabled={!changed} onClick={() => { setEdited(original ?? ""); setChecked(undefined); setError(undefined); }}>Undo</button>
       </div>
+      {checked !== undefined && lines.length === 0 ? <p role="status">Nothing would change.</p> : null}
       {lines.length > 0 ? <pre className="pre" aria-label="What would change">{lines.map((line, index) => <div key={index} className={line.kind === "+" ? "done" : line.kind === "-" ? "failed" : "quiet"}>{`${line.kind} ${line.text}`}</div>)}</pre> : null}
-      <Command text={`kubectl edit ${resource} ${item.name} -n ${item.namespace}`} />
+      <Command text={command} />
     </section>
   );
 }

@@ -1,6 +1,7 @@
 // Small parts that every page uses.
 
-import { useEffect, useState, type ReactNode } from "react";
+import { useEffect, useState, useSyncExternalStore, type ReactNode } from "react";
+import { Link } from "react-router";
 import type { Health } from "../health";
 import { age, exact } from "../format";
 
@@ -34,7 +35,7 @@ export function Command({ text }: { text: string }) {
   const copy = () => navigator.clipboard.writeText(text).then(() => setCopied(true));
   return (
     <div className="command">
-      <code tabIndex={0}>{text}</code>
+      <code>{text}</code>
       <button type="button" onClick={copy} aria-label={`Copy: ${text}`}>{copied ? "copied" : "copy"}</button>
     </div>
   );
@@ -53,8 +54,38 @@ export function Facts({ facts }: { facts: [string, ReactNode][] }) {
   );
 }
 
+/** Why it is not as one would wish, and what to do about it. */
 export function Why({ health }: { health: Health }) {
-  return health.why ? <div className={`why ${health.shape}`} role="status">{health.why}</div> : null;
+  if (!health.why) return null;
+  return (
+    <div className={`why ${health.shape}`} role="status">
+      {health.why}
+      {health.todo ? <div className="todo"><span className="quiet">{health.todo.text}</span>{health.todo.to ? <Link to={health.todo.to}>{health.todo.label}</Link> : null}{health.todo.command ? <Command text={health.todo.command} /> : null}</div> : null}
+    </div>
+  );
+}
+
+const narrow = matchMedia("(max-width: 760px)");
+
+/** Whether the window is as narrow as a phone. */
+export function useNarrow(): boolean {
+  return useSyncExternalStore(
+    (tell) => {
+      narrow.addEventListener("change", tell);
+      return () => narrow.removeEventListener("change", tell);
+    },
+    () => narrow.matches,
+  );
+}
+
+/** Something grey where a list will be, when it takes long enough to be noticed. */
+export function Skeleton() {
+  const [late, setLate] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), 200);
+    return () => clearTimeout(timer);
+  }, []);
+  return late ? <div role="status" aria-label="Loading">{[0, 1, 2, 3].map((row) => <div key={row} className="skeleton" />)}</div> : null;
 }
 
 export function Problem({ error }: { error?: Error }) {

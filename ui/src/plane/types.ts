@@ -65,6 +65,7 @@ export interface CronTask extends Item {
   concurrencyPolicy?: string;
   suspend: boolean;
   maxRetainedTasks?: number;
+  taskTemplate?: { spec?: { description?: string; agentRef?: Reference; templateRef?: Reference } };
   active?: number;
   lastScheduleTime?: string;
   lastSuccessfulTime?: string;
@@ -81,6 +82,7 @@ export interface Agent extends Item {
   maxConcurrentTasks?: number;
   quota?: { maxTaskStarts: number; windowSeconds: number };
   suspend?: boolean;
+  persistence?: { sessions?: object; workspace?: object };
   contexts?: Context[];
   taskStartHistory?: { taskName: string; startTime: string }[];
   serverStatus: {

@@ -58,7 +58,13 @@ fn print_kept(cluster: &Cluster, task: &Task, container: &str) -> anyhow::Result
     let folder = archive.of(&cluster.namespace, &task.name_any(), &task.uid().unwrap_or_default());
     let file = folder.join(format!("{container}.log"));
     let text = std::fs::read(&file).with_context(|| format!("the Pod is gone, and {} is not there", file.display()))?;
-    Ok(std::io::stdout().lock().write_all(&text)?)
+    let mut output = std::io::stdout().lock();
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        // Kept lines begin with the instant they were written.
+        let content = line.iter().position(|byte| *byte == b' ').map_or(line, |space| &line[space + 1..]);
+        output.write_all(content)?;
+    }
+    Ok(())
 }
 
 /// Prints the agent's log from its start to its end.

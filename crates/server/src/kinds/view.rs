@@ -65,11 +65,17 @@ pub fn template(object: &Value) -> Value {
     Value::Object(view)
 }
 
-/// The object itself, without the bookkeeping of field ownership.
+/// The object itself, without the bookkeeping of field ownership and of `kubectl apply`.
 pub fn whole(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("managedFields");
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.remove(super::LAST_APPLIED);
+            if annotations.is_empty() {
+                metadata.remove("annotations");
+            }
+        }
     }
     object
 }
@@ -95,7 +101,7 @@ const SPEC_OF_AGENT: &[&str] = &[
     "podSpec",
 ];
 
-fn common(object: &Value) -> Map<String, Value> {
+pub(super) fn common(object: &Value) -> Map<String, Value> {
     let metadata = &object["metadata"];
     let mut view = Map::new();
     copy(
@@ -103,12 +109,15 @@ fn common(object: &Value) -> Map<String, Value> {
         metadata,
         &["name", "namespace", "uid", "resourceVersion", "labels", "annotations", "deletionTimestamp"],
     );
+    if let Some(annotations) = view.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.remove(super::LAST_APPLIED);
+    }
     view.insert("createdAt".to_owned(), metadata["creationTimestamp"].clone());
     view.insert("conditions".to_owned(), object["status"].get("conditions").cloned().unwrap_or(json!([])));
     view
 }
 
-fn copy(view: &mut Map<String, Value>, from: &Value, fields: &[&str]) {
+pub(super) fn copy(view: &mut Map<String, Value>, from: &Value, fields: &[&str]) {
     for field in fields {
         if let Some(value) = from.get(field) {
             view.insert((*field).to_owned(), value.clone());

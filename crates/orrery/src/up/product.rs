@@ -6,22 +6,37 @@ use std::sync::Arc;
 use apiserver::pods::PodAccess;
 use controllers::kubeopencode::session::{Dial, HttpSessions, Server, Stream};
 use controllers::pod::Tools;
+use engine::Engine;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
+use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
-/// Runs them until `stop`.
-pub async fn run(
-    client: kube::Client,
-    pods: Arc<dyn PodAccess>,
-    mut options: controllers::Options,
-    stop: CancellationToken,
-) -> anyhow::Result<()> {
-    // The agent's binary is on this machine already; a copy for each Pod would cost a second and 185 MB.
-    options.policy.system.tools = Tools::Linked;
-    let sessions = HttpSessions::new(Arc::new(Inside { client: client.clone(), pods }));
-    controllers::start(client, engine::RealClock::shared(), &options, Arc::new(sessions), stop).await;
-    Ok(())
+/// The controllers, ready to run.
+pub struct Controllers {
+    engine: Engine,
+}
+
+impl Controllers {
+    /// Puts them together.
+    pub fn new(client: kube::Client, pods: Arc<dyn PodAccess>, mut options: controllers::Options) -> Self {
+        // The agent's binary is on this machine already; a copy for each Pod would cost a second and 185 MB.
+        options.policy.system.tools = Tools::Linked;
+        let sessions = HttpSessions::new(Arc::new(Inside { client: client.clone(), pods }));
+        let engine = Engine::new(client, engine::RealClock::shared(), options.engine.clone());
+        Self { engine: controllers::install(engine, &options, Arc::new(sessions)) }
+    }
+
+    /// Their numbers, for a scrape.
+    pub fn register(&self, registry: &mut Registry) {
+        self.engine.metrics().register(registry);
+    }
+
+    /// Runs them until `stop`. One plane, one process: no election.
+    pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
+        self.engine.run(None, stop).await;
+        Ok(())
+    }
 }
 
 /// Connects to Pods of this machine without a way through the API's front door.
