@@ -50,8 +50,8 @@ test-kubernetes: ## Judge the embedded API by a real kube-apiserver (needs Go or
 	KUBECTL="$$(scripts/kubernetes-binaries)/kubectl" $(CARGO) test --locked --package orrery --test it kubectl
 	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery-server --features differential --test differential
 
-bench: ## Measure, side by side with kube-apiserver where it is there; writes docs/benchmarks.md
-	@scripts/tools build
+bench: ui ## Measure, side by side with kube-apiserver where it is there; writes docs/benchmarks.md
+	@scripts/tools build browser
 	$(CARGO) build --release --locked --package orrery --package orrery-bench
 	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" target/release/orrery-bench
 

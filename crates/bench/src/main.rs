@@ -8,6 +8,7 @@ mod plane;
 mod pods;
 mod process;
 mod report;
+mod server;
 mod subject;
 
 use std::ffi::OsString;
@@ -21,7 +22,7 @@ use crate::report::Section;
 type Measure = fn(&Arguments) -> Result<Section>;
 
 /// What can be measured: a name for `--only`, and how.
-const SECTIONS: &[(&str, Measure)] = &[("plane", plane::run), ("pods", pods::run)];
+const SECTIONS: &[(&str, Measure)] = &[("plane", plane::run), ("pods", pods::run), ("server", server::run)];
 
 #[derive(Debug, Parser)]
 #[command(about = "Measure Orrery and write docs/benchmarks.md")]

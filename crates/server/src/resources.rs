@@ -12,6 +12,7 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams, Preconditio
 use kube::{Api, ResourceExt};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -22,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::extract::Path;
 use crate::kinds::LAST_APPLIED;
 use crate::kinds::{CONFIG, KINDS, Kind};
-use crate::query::{self, ListQuery};
+use crate::query::{self, ListQuery, Row};
 
 /// Options of reads and writes of one object.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -58,9 +59,8 @@ pub async fn list(
     query: &ListQuery,
     headers: &HeaderMap,
 ) -> Result<Response> {
-    let objects = visible(kind, app, caller, namespace, query.label_selector.as_deref()).await?;
-    let views = objects.iter().map(|object| (kind.view)(&value(object))).collect();
-    let page = query::page(views, query, kind.list_key);
+    let texts = listed(kind, app, caller, namespace, query.label_selector.as_deref()).await?;
+    let page = query::page(&rows(&texts)?, query, kind)?;
     let text = if query.output == Some(Output::Yaml) { yaml(&page)? } else { page.to_string() };
     let tag = HeaderValue::from_str(&format!("\"{}\"", hex(&Sha256::digest(text.as_bytes())[..16])))
         .expect("hexadecimal digits are a header value");
@@ -84,18 +84,64 @@ pub async fn visible(
     namespace: Option<&str>,
     selector: Option<&str>,
 ) -> Result<Vec<DynamicObject>> {
-    let parameters = ListParams { label_selector: selector.map(str::to_owned), ..ListParams::default() };
-    let all: Result<Vec<DynamicObject>> =
-        kind.api(&caller.client, namespace).list(&parameters).await.map(|list| list.items).map_err(Error::from);
-    match all {
-        Err(error) if error.is_forbidden() && namespace.is_none() => {}
-        done => return done,
-    }
     let mut objects = Vec::new();
-    for namespace in caller.namespaces(app, kind.access()).await? {
-        objects.extend(kind.api(&caller.client, Some(&namespace)).list(&parameters).await?.items);
+    for text in listed(kind, app, caller, namespace, selector).await? {
+        let list: Items<DynamicObject> = serde_json::from_str(&text).map_err(unreadable)?;
+        objects.extend(list.items);
     }
     Ok(objects)
+}
+
+/// The lists of the Kubernetes API as it wrote them: one, or one for each namespace.
+async fn listed(
+    kind: &'static Kind,
+    app: &App,
+    caller: &Caller,
+    namespace: Option<&str>,
+    selector: Option<&str>,
+) -> Result<Vec<String>> {
+    let parameters = ListParams { label_selector: selector.map(str::to_owned), ..ListParams::default() };
+    let ask = async |namespace: Option<&str>| -> Result<String> {
+        let objects = kind.api(&caller.client, namespace);
+        let request =
+            kube::core::Request::new(objects.resource_url()).list(&parameters).map_err(kube::Error::BuildRequest)?;
+        Ok(caller.client.request_text(request).await?)
+    };
+    match ask(namespace).await {
+        Err(error) if error.is_forbidden() && namespace.is_none() => {}
+        done => return Ok(vec![done?]),
+    }
+    let mut texts = Vec::new();
+    for namespace in caller.namespaces(app, kind.access()).await? {
+        texts.push(ask(Some(&namespace)).await?);
+    }
+    Ok(texts)
+}
+
+#[derive(Deserialize)]
+struct Items<T> {
+    items: Vec<T>,
+}
+
+/// What filters and order look at; the rest of an object is read only if it is on the page.
+fn rows(texts: &[String]) -> Result<Vec<Row<'_>>> {
+    let mut rows = Vec::new();
+    for text in texts {
+        let list: Items<&RawValue> = serde_json::from_str(text).map_err(unreadable)?;
+        for object in list.items {
+            rows.push(Row::read(object).map_err(unreadable)?);
+        }
+    }
+    Ok(rows)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn unreadable(error: serde_json::Error) -> Error {
+    Error::new(
+        StatusCode::BAD_GATEWAY,
+        "PlaneUnavailable",
+        format!("The Kubernetes API's answer cannot be read: {error}"),
+    )
 }
 
 /// `GET /api/v1/namespaces`.

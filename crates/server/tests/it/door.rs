@@ -1,5 +1,7 @@
 //! The door: credentials, sessions, forged requests, rates, headers, the audit log.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use axum::body::Body;
 use orrery_server::{Audit, Options, Rate, Server, User};
 use serde_json::{Value, json};
@@ -127,6 +129,5 @@ async fn every_change_is_written_down_and_nothing_of_its_content() {
     );
     assert!(lines.iter().all(|line| line["user"] == "system:serviceaccount:default:ada" && line["time"].is_string()));
     assert_eq!(lines[1]["userAgent"], "a-test");
-    use std::os::unix::fs::PermissionsExt as _;
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
 }
