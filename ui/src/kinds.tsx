@@ -2,6 +2,7 @@
 
 import type { ReactNode } from "react";
 import { Link } from "react-router";
+import { AGENT, apply, CRON_TASK, TASK, TEMPLATE } from "./begin";
 import { age, count, duration, short, until } from "./format";
 import { pathOf, request } from "./plane/api";
 import { store } from "./plane/store";
@@ -105,7 +106,7 @@ const tasks: Kind<Task> = {
   tabs: ["Logs"],
   commands: (task) => [`orrery why task ${task.name} -n ${task.namespace}`, `orrery logs ${task.name} -n ${task.namespace}`, `kubectl describe task ${task.name} -n ${task.namespace}`],
   deletes: "the Task, its Pod and its context files",
-  empty: [{ text: "A Task is one piece of work for an agent. Create one here with +, or from a file:", command: "kubectl apply -f task.yaml" }],
+  empty: [{ text: "A Task is one piece of work for an agent. Create one here with +, or like this:", command: apply(TEMPLATE, TASK) }],
 };
 
 const cronTasks: Kind<CronTask> = {
@@ -156,7 +157,7 @@ const cronTasks: Kind<CronTask> = {
   tabs: [],
   commands: (cron) => [`orrery why crontask ${cron.name} -n ${cron.namespace}`, `kubectl get tasks -n ${cron.namespace} -l kubeopencode.io/crontask=${cron.name}`, `kubectl describe crontask ${cron.name} -n ${cron.namespace}`],
   deletes: "the schedule and every Task it created",
-  empty: [{ text: "A CronTask creates Tasks on a schedule:", command: "kubectl apply -f crontask.yaml" }],
+  empty: [{ text: "A CronTask creates Tasks on a schedule:", command: apply(TEMPLATE, CRON_TASK) }],
 };
 
 const busy = (agent: Agent) => store.list("tasks").filter((task) => task.phase === "Running" && task.namespace === agent.namespace && task.agentRef?.name === agent.name).length;
@@ -203,7 +204,7 @@ const agents: Kind<Agent> = {
   commands: (agent) => [`orrery why agent ${agent.name} -n ${agent.namespace}`, `kubectl describe agent ${agent.name} -n ${agent.namespace}`],
   deletes: "the Agent, its Deployment, Service and Pods",
   loses: (agent) => (agent.persistence?.sessions || agent.persistence?.workspace ? "The sessions and the workspace on its volumes are lost with it." : undefined),
-  empty: [{ text: "An Agent is a running OpenCode server that Tasks attach to:", command: "kubectl apply -f agent.yaml" }],
+  empty: [{ text: "An Agent is a running OpenCode server that Tasks attach to:", command: apply(AGENT) }],
 };
 
 const followers = (template: Template) => store.list("agents").filter((agent) => agent.namespace === template.namespace && agent.templateRef?.name === template.name).length;
@@ -234,7 +235,7 @@ const templates: Kind<Template> = {
   runs: "template",
   commands: (template) => [`orrery why agenttemplate ${template.name} -n ${template.namespace}`, `kubectl describe agenttemplate ${template.name} -n ${template.namespace}`],
   deletes: "the template. Agents and Tasks that refer to it stop with a reason until it is back",
-  empty: [{ text: "A template holds what Agents and one-off Tasks have in common:", command: "kubectl apply -f template.yaml" }],
+  empty: [{ text: "A template holds what Agents and one-off Tasks have in common:", command: apply(TEMPLATE) }],
 };
 
 export const KINDS: { [P in Plural]: Kind<KindMap[P]> } = { tasks, crontasks: cronTasks, agents, agenttemplates: templates };

@@ -3,6 +3,8 @@
 //! Binary frames are the terminal's bytes both ways; a text frame `{"type":"resize","cols":80,"rows":24}` tells the
 //! terminal its size. What ends the session is said in a last text frame `{"type":"end","message":…}`.
 
+use std::time::Duration;
+
 use api::kubeopencode::names::AGENT_LABEL;
 use axum::body::Bytes;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
@@ -27,6 +29,8 @@ use crate::resources::ObjectPath;
 
 /// The container that serves the Agent.
 const CONTAINER: &str = "opencode-server";
+/// Proxies cut connections on which nothing moves.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// The largest frame that is taken from a browser: a big paste.
 const LARGEST: usize = 1 << 20;
 
@@ -113,6 +117,7 @@ async fn relay(mut socket: WebSocket, mut process: AttachedProcess) {
     let (Some(mut output), Some(mut input)) = (process.stdout(), process.stdin()) else { return };
     let mut sizes = process.terminal_size();
     let mut buffer = vec![0; 16 * 1024];
+    let mut pings = tokio::time::interval(KEEP_ALIVE);
     loop {
         tokio::select! {
             read = output.read(&mut buffer) => match read {
@@ -123,6 +128,7 @@ async fn relay(mut socket: WebSocket, mut process: AttachedProcess) {
                     }
                 }
             },
+            _ = pings.tick() => if socket.send(Message::Ping(Bytes::new())).await.is_err() { break },
             message = socket.recv() => match message {
                 Some(Ok(Message::Binary(bytes))) => if input.write_all(&bytes).await.is_err() { break },
                 Some(Ok(Message::Text(text))) => if let Ok(Resize { cols, rows }) = serde_json::from_str(&text)

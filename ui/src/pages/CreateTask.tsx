@@ -2,6 +2,7 @@
 
 import { useState, type FormEvent } from "react";
 import { useNavigate, useSearchParams } from "react-router";
+import { apply, TEMPLATE } from "../begin";
 import { Badge, Command, Problem, Skeleton } from "../parts/common";
 import { healthOf } from "../health";
 import { pathOf, request } from "../plane/api";
@@ -52,7 +53,7 @@ function Form() {
       <div className="empty">
         <p>A Task needs an Agent or a template to run on, and there is none that you can see.</p>
         <p>Apply one first:</p>
-        <Command text="kubectl apply -f template.yaml" />
+        <Command text={apply(TEMPLATE)} />
       </div>
     );
   return (

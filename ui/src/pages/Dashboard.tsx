@@ -1,6 +1,7 @@
 // Overview: what needs attention first, then what runs now, then how it has been going.
 
 import { Link, useSearchParams } from "react-router";
+import { AGENT, apply, TASK, TEMPLATE } from "../begin";
 import { Chart } from "../parts/Chart";
 import { Age, Badge, Command, Skeleton, useNow } from "../parts/common";
 import { count, duration, short } from "../format";
@@ -90,10 +91,10 @@ function Begin() {
       <div className="head"><h1>Nothing runs here yet</h1></div>
       <div className="empty">
         <p>Three ways to begin. Each works as it stands, in the terminal next to this page.</p>
-        <p><b>Ask for something.</b> A Task runs in a Pod of its own and ends.</p>
-        <Command text={'orrery run "Say hello and list the files you see"'} />
-        <p><b>Bring what you have.</b> Manifests for KubeOpenCode work unchanged.</p>
-        <Command text="kubectl apply -f your-agents.yaml" />
+        <p><b>Run something once.</b> A template says how, a Task says what; it runs in a Pod of its own and ends. No model is needed.</p>
+        <Command text={apply(TEMPLATE, TASK)} />
+        <p><b>Keep an agent.</b> It stays, and Tasks attach to it: <span className="mono">orrery run "what is here?"</span></p>
+        <Command text={apply(AGENT)} />
         <p><b>Look around.</b> Every field explains itself.</p>
         <Command text="kubectl explain agent.spec" />
       </div>

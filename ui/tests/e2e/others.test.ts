@@ -1,6 +1,8 @@
 // What a person does with Agents, schedules, templates and settings.
 
-import { afterAll, expect, test } from "vitest";
+import { execFileSync } from "node:child_process";
+import { afterAll, expect, inject, test } from "vitest";
+import { AGENT, apply, CRON_TASK, TASK, TEMPLATE } from "../../src/begin";
 import { close, done, kubectl, open, origin } from "./browser";
 
 afterAll(close);
@@ -98,6 +100,13 @@ test("deleting an Agent whose volumes are lost with it needs its name", async ()
   await page.getByRole("heading", { name: "Agents" }).waitFor();
   await page.getByRole("link", { name: "keeper" }).waitFor({ state: "detached" });
   await done(page);
+});
+
+test("what empty pages teach works as it stands", () => {
+  for (const manifest of [TEMPLATE, TASK, AGENT, CRON_TASK]) {
+    const command = apply(manifest).replace("kubectl apply", `kubectl --kubeconfig ${inject("kubeconfig")} apply --dry-run=server`);
+    expect(execFileSync("sh", ["-c", command]).toString()).toContain("(server dry run)");
+  }
 });
 
 test("keys, palette and theme", async () => {

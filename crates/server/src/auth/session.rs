@@ -1,7 +1,7 @@
 //! Browser sessions: a link that works once, then a cookie.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -20,6 +20,8 @@ use crate::extract::Query;
 const COOKIE: &str = "orrery_session";
 const LINK_LIVES: Duration = Duration::from_mins(10);
 const SESSION_LIVES: Duration = Duration::from_hours(12);
+/// For a token that does not say how long it lives.
+const UNKNOWN_LIVES: Duration = Duration::from_hours(1);
 
 type Secret = [u8; 32];
 
@@ -41,12 +43,12 @@ impl Sessions {
     /// Uses an invitation up and begins a session.
     fn accept(&self, invitation: &str) -> Option<String> {
         let (user, until) = self.links.lock().remove(&digest(invitation))?;
-        (until > Instant::now()).then(|| self.begin(user))
+        (until > Instant::now()).then(|| self.begin(user, SESSION_LIVES))
     }
 
-    fn begin(&self, user: User) -> String {
+    fn begin(&self, user: User, lives: Duration) -> String {
         let secret = random();
-        keep(&self.open, &secret, user, SESSION_LIVES);
+        keep(&self.open, &secret, user, lives);
         secret
     }
 
@@ -111,8 +113,10 @@ pub async fn login_with_token(State(app): State<App>, headers: HeaderMap) -> Res
     let token =
         super::bearer(&headers).ok_or_else(|| Error::unauthorized("Send the token as Authorization: Bearer TOKEN"))?;
     let user = app.tokens.review(&app.client, token).await?;
-    let secret = app.sessions.begin(user);
-    Ok(with_cookie(StatusCode::NO_CONTENT.into_response(), &secret, SESSION_LIVES.as_secs()))
+    // A session must not outlive the token it was begun with.
+    let lives = super::tokens::remaining(token, SystemTime::now()).unwrap_or(UNKNOWN_LIVES).min(SESSION_LIVES);
+    let secret = app.sessions.begin(user, lives);
+    Ok(with_cookie(StatusCode::NO_CONTENT.into_response(), &secret, lives.as_secs()))
 }
 
 /// `POST /logout`: ends the session.

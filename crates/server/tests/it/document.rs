@@ -4,8 +4,6 @@ use std::path::Path;
 
 use axum::body::Body;
 
-use crate::world::World;
-
 #[test]
 fn the_committed_document_is_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/openapi.json");
@@ -20,7 +18,7 @@ fn the_committed_document_is_current() {
 /// Every operation of the document is served: with names of nothing it is refused for that, never for the route.
 #[tokio::test]
 async fn every_documented_operation_is_served() {
-    let world = World::embedded().await;
+    let world = crate::embedded().await;
     let ada = world.administrator("document").await;
     assert_eq!(ada.get("/api/v1/openapi.json").await.json(), *orrery_server::document());
     let mut count = 0;

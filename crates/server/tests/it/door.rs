@@ -6,11 +6,11 @@ use axum::body::Body;
 use orrery_server::{Audit, Options, Rate, Server, User};
 use serde_json::{Value, json};
 
-use crate::world::{Person, World};
+use crate::world::Person;
 
 #[tokio::test]
 async fn nobody_gets_in_without_credentials() {
-    let world = World::embedded().await;
+    let world = crate::embedded().await;
     let stranger = Person { router: Server::new(world.options()).router(), token: None };
     for path in
         ["/api/v1/tasks", "/api/v1/info", "/api/v1/stream", "/metrics", "/api/v1/nowhere", "/api/v1/openapi.json"]
@@ -31,7 +31,7 @@ async fn nobody_gets_in_without_credentials() {
 
 #[tokio::test]
 async fn a_session_changes_nothing_without_our_header() {
-    let world = World::embedded().await;
+    let world = crate::embedded().await;
     let options = world.options();
     let sessions = std::sync::Arc::clone(&options.sessions);
     let browser = Person { router: Server::new(options).router(), token: None };
@@ -56,7 +56,7 @@ async fn a_session_changes_nothing_without_our_header() {
 
 #[tokio::test]
 async fn every_answer_is_hardened() {
-    let world = World::embedded().await;
+    let world = crate::embedded().await;
     let stranger = Person { router: Server::new(world.options()).router(), token: None };
     for path in ["/", "/tasks", "/health", "/api/v1/info"] {
         let headers = stranger.get(path).await.headers;
@@ -70,7 +70,7 @@ async fn every_answer_is_hardened() {
 
 #[tokio::test]
 async fn one_caller_asks_no_more_than_is_given_and_others_are_not_touched() {
-    let world = World::embedded().await;
+    let world = crate::embedded().await;
     let rate = Rate { per_second: 1, burst: 5 };
     let router = Server::new(Options { rate, ..world.options() }).router();
     let ada = Person { router: router.clone(), token: Some(world.token("default", "ada", None).await) };
@@ -86,7 +86,7 @@ async fn one_caller_asks_no_more_than_is_given_and_others_are_not_touched() {
 
 #[tokio::test]
 async fn passwords_cannot_be_guessed_fast() {
-    let world = World::embedded().await;
+    let world = crate::embedded().await;
     let stranger = Person { router: Server::new(world.options()).router(), token: None };
     let mut codes = Vec::new();
     for _ in 0..80 {
@@ -98,7 +98,7 @@ async fn passwords_cannot_be_guessed_fast() {
 
 #[tokio::test]
 async fn every_change_is_written_down_and_nothing_of_its_content() {
-    let world = World::embedded().await;
+    let world = crate::embedded().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("audit.log");
     let audit = Audit::to(&file).unwrap();

@@ -9,44 +9,50 @@ mod isolation;
 mod routes;
 mod world;
 
+use testkit::Plane;
 use world::World;
+
+async fn embedded() -> World {
+    let plane = Plane::start().await;
+    World::on(plane.client(), Box::new(plane)).await
+}
 
 #[tokio::test]
 async fn objects() {
-    routes::objects(&World::embedded().await).await;
+    routes::objects(&embedded().await).await;
 }
 
 #[tokio::test]
 async fn actions() {
-    routes::actions(&World::embedded().await).await;
+    routes::actions(&embedded().await).await;
 }
 
 #[tokio::test]
 async fn singles() {
-    routes::singles(&World::embedded().await).await;
+    routes::singles(&embedded().await).await;
 }
 
 #[tokio::test]
 async fn refusals() {
-    routes::refusals(&World::embedded().await).await;
+    routes::refusals(&embedded().await).await;
 }
 
 #[tokio::test]
 async fn stream() {
-    routes::stream(&World::embedded().await).await;
+    routes::stream(&embedded().await).await;
 }
 
 #[tokio::test]
 async fn search() {
-    routes::search(&World::embedded().await).await;
+    routes::search(&embedded().await).await;
 }
 
 #[tokio::test]
 async fn kept_logs() {
-    routes::kept_logs(&World::embedded().await).await;
+    routes::kept_logs(&embedded().await).await;
 }
 
 #[tokio::test]
 async fn one_namespace() {
-    isolation::one_namespace(&World::embedded().await).await;
+    isolation::one_namespace(&embedded().await).await;
 }

@@ -18,7 +18,6 @@ use kube::{Client, Resource};
 use orrery_server::{Options, Server};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use testkit::Plane;
 use tower::ServiceExt as _;
 
 /// A plane with our kinds on it, and two namespaces.
@@ -51,11 +50,6 @@ impl Answer {
 }
 
 impl World {
-    pub async fn embedded() -> Self {
-        let plane = Plane::start().await;
-        Self::on(plane.client(), Box::new(plane)).await
-    }
-
     /// On any plane that `client` may do everything on.
     pub async fn on(client: Client, kept: Box<dyn Any + Send + Sync>) -> Self {
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
