@@ -22,7 +22,7 @@ test("numbers are short where room is short", () => {
 
 test("colours of a log line become styles and everything else is dropped", () => {
   expect(spans("plain")).toEqual([{ text: "plain" }]);
-  expect(spans("\u001b[31mred\u001b[0m rest")).toEqual([{ text: "red", style: { color: "#d14949" } }, { text: " rest" }]);
+  expect(spans("\u001b[31mred\u001b[0m rest")).toEqual([{ text: "red", style: { color: "light-dark(#c02626, #ff8080)" } }, { text: " rest" }]);
   expect(plain("\u001b[2K\u001b]0;title\u0007a\u001b[1;32mb\u001b[m")).toBe("ab");
 });
 

@@ -11,7 +11,10 @@ import type { Agent, CronTask, Item, KindMap, Plural, Task, Template } from "./p
 export interface Column<T> {
   title: string;
   width: string;
+  /** Not on a phone. */
   wide?: boolean;
+  /** Only where there is room. */
+  spare?: boolean;
   cell: (item: T, now: number) => ReactNode;
 }
 
@@ -82,8 +85,8 @@ const tasks: Kind<Task> = {
     namespaceColumn,
     { title: "Runs on", width: "minmax(110px, 1fr)", cell: (task) => <span className="mono cut">{where(task)}</span> },
     { title: "Time", width: "72px", wide: true, cell: (task, now) => <span className="mono">{runtime(task, now)}</span> },
-    { title: "Tokens", width: "72px", wide: true, cell: (task) => <span className="mono">{tokens(task) ? short(tokens(task)) : "–"}</span> },
-    { title: "Cost", width: "64px", wide: true, cell: (task) => <span className="mono">{money(cost(task))}</span> },
+    { title: "Tokens", width: "72px", wide: true, spare: true, cell: (task) => <span className="mono">{tokens(task) ? short(tokens(task)) : "–"}</span> },
+    { title: "Cost", width: "64px", wide: true, spare: true, cell: (task) => <span className="mono">{money(cost(task))}</span> },
     ageColumn,
   ],
   facts: (task, now) => [
@@ -119,8 +122,8 @@ const cronTasks: Kind<CronTask> = {
   columns: [
     namespaceColumn,
     { title: "Schedule", width: "minmax(110px, 1fr)", cell: (cron) => <span className="mono cut">{cron.schedule}</span> },
-    { title: "Zone", width: "minmax(80px, 0.7fr)", wide: true, cell: (cron) => <span className="quiet cut">{cron.timeZone ?? "UTC"}</span> },
-    { title: "Last", width: "64px", wide: true, cell: (cron, now) => <span className="mono">{age(cron.lastScheduleTime, now)}</span> },
+    { title: "Zone", width: "minmax(80px, 0.7fr)", wide: true, spare: true, cell: (cron) => <span className="quiet cut">{cron.timeZone ?? "UTC"}</span> },
+    { title: "Last", width: "64px", wide: true, spare: true, cell: (cron, now) => <span className="mono">{age(cron.lastScheduleTime, now)}</span> },
     { title: "Next", width: "72px", cell: (cron, now) => <span className="mono">{cron.suspend ? "–" : until(cron.nextScheduleTime, now)}</span> },
     ageColumn,
   ],
@@ -171,7 +174,7 @@ const agents: Kind<Agent> = {
   key: "a",
   columns: [
     namespaceColumn,
-    { title: "Profile", width: "minmax(140px, 2fr)", wide: true, cell: (agent) => <span className="quiet cut">{agent.profile ?? "–"}</span> },
+    { title: "Profile", width: "minmax(140px, 2fr)", wide: true, spare: true, cell: (agent) => <span className="quiet cut">{agent.profile ?? "–"}</span> },
     { title: "Template", width: "minmax(100px, 1fr)", wide: true, cell: (agent) => <span className="mono cut">{agent.templateRef?.name ?? "–"}</span> },
     { title: "Tasks", width: "72px", cell: (agent) => <span className="mono" title="running of most at once">{`${busy(agent)} / ${agent.maxConcurrentTasks || "∞"}`}</span> },
     ageColumn,
@@ -220,7 +223,7 @@ const templates: Kind<Template> = {
     namespaceColumn,
     { title: "Image", width: "minmax(140px, 2fr)", wide: true, cell: (template) => <span className="mono quiet cut">{template.executorImage ?? "default"}</span> },
     { title: "Agents", width: "64px", cell: (template) => <span className="mono">{followers(template)}</span> },
-    { title: "Workspace", width: "minmax(90px, 1fr)", wide: true, cell: (template) => <span className="mono cut">{template.workspaceDir}</span> },
+    { title: "Workspace", width: "minmax(90px, 1fr)", wide: true, spare: true, cell: (template) => <span className="mono cut">{template.workspaceDir}</span> },
     ageColumn,
   ],
   facts: (template) => [

@@ -35,6 +35,9 @@ pub struct Options {
     /// Let callers without credentials in as this user. The plane's rules for that user apply to anybody.
     #[arg(long, value_name = "USER")]
     anonymous: Option<String>,
+    /// Every request comes through a proxy: take the caller's address from the X-Forwarded-For that it sends.
+    #[arg(long)]
+    behind_proxy: bool,
     #[command(flatten)]
     cluster: cluster::Options,
 }
@@ -52,6 +55,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         logs: options.log_dir.or(cluster.logs).map(|directory| Archive { directory }),
         anonymous: options.anonymous.map(|name| User { name, ..User::default() }),
         rate: Rate { per_second: options.rate_limit, burst: options.rate_limit.saturating_mul(5) },
+        behind_proxy: options.behind_proxy,
         audit,
         ..server::Options::new(cluster.client)
     });

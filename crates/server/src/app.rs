@@ -33,7 +33,7 @@ use crate::metrics::{self, Metrics};
 use crate::query::ListQuery;
 use crate::resources::{self, ObjectPath, ObjectQuery};
 use crate::routes::{Answer, Operation, Routes};
-use crate::{Sessions, actions, assets, events, logs, openapi, search, stream, terminal, upcoming};
+use crate::{Sessions, actions, assets, events, logs, openapi, peer, search, stream, terminal, upcoming};
 
 const V1: &str = "/api/v1";
 /// How much one caller may ask, unless told: a page that loads asks a dozen things at once.
@@ -60,12 +60,31 @@ pub struct Options {
     pub anonymous: Option<User>,
     /// Where logs of Pods that are gone were kept.
     pub logs: Option<Archive>,
+    /// Whether every request comes through a proxy that says, by `X-Forwarded-For`, whom it heard.
+    pub behind_proxy: bool,
     /// Where changes are written down.
     pub audit: Audit,
     /// How much one caller may ask.
     pub rate: Rate,
+    /// How streams are kept open.
+    pub streams: Streams,
     /// Numbers that others count, to be scraped with ours.
     pub metrics: Registry,
+}
+
+/// How streams are kept open.
+#[derive(Clone, Copy, Debug)]
+pub struct Streams {
+    /// How often a stream on which nothing moves says so: proxies cut silent connections.
+    pub keep_alive: Duration,
+    /// How long one watch of the Kubernetes API may last; the next goes on where it was.
+    pub watch: Duration,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self { keep_alive: Duration::from_secs(15), watch: Duration::from_secs(290) }
+    }
 }
 
 impl Options {
@@ -77,8 +96,10 @@ impl Options {
             sessions: Arc::default(),
             anonymous: None,
             logs: None,
+            behind_proxy: false,
             audit: Audit::default(),
             rate: RATE,
+            streams: Streams::default(),
             metrics: Registry::default(),
         }
     }
@@ -92,9 +113,11 @@ pub struct App {
     pub tokens: Arc<Tokens>,
     pub anonymous: Option<User>,
     pub logs: Option<Archive>,
+    pub behind_proxy: bool,
     pub audit: Arc<Audit>,
     pub limits: Arc<Limits>,
     pub attempts: Arc<Limits>,
+    pub streams: Streams,
     pub metrics: Arc<Metrics>,
     kubeconfig: Option<PathBuf>,
     started: Instant,
@@ -129,9 +152,11 @@ impl Server {
             tokens: Arc::default(),
             anonymous: options.anonymous,
             logs: options.logs,
+            behind_proxy: options.behind_proxy,
             audit: Arc::new(options.audit),
             limits: Arc::new(Limits::new(options.rate)),
             attempts: Arc::new(Limits::new(ATTEMPTS)),
+            streams: options.streams,
             metrics: Arc::new(Metrics::new(options.metrics)),
             kubeconfig: options.kubeconfig,
             started: Instant::now(),
@@ -187,6 +212,7 @@ fn router(app: App) -> Router {
         .layer(CompressionLayer::new())
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(GlobalConcurrencyLimitLayer::new(MAX_AT_ONCE))
+        .layer(middleware::from_fn_with_state(app.clone(), peer::note))
         .with_state(app)
 }
 

@@ -2,11 +2,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header;
 use axum::middleware::Next;
 use axum::response::Response;
@@ -16,6 +15,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::caller::Caller;
+use crate::peer::Peer;
 
 /// A file that grows past this is put aside; the one put aside before is dropped.
 const LARGEST: u64 = 64 << 20;
@@ -89,7 +89,7 @@ pub async fn record(State(app): State<App>, request: Request, next: Next) -> Res
         return next.run(request).await;
     }
     let user = request.extensions().get::<Caller>().map(|caller| caller.user.name.clone()).unwrap_or_default();
-    let from = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.to_string()).unwrap_or_default();
+    let from = request.extensions().get::<Peer>().map(Peer::to_string).unwrap_or_default();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).map(str::to_owned);
     let response = next.run(request).await;

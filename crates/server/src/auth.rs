@@ -4,6 +4,8 @@
 pub mod session;
 mod tokens;
 
+use std::time::Instant;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
@@ -12,6 +14,8 @@ use axum::response::{IntoResponse, Response};
 use crate::app::App;
 use crate::caller::{Caller, User};
 use crate::error::{Error, Result};
+use crate::limit;
+use crate::peer::Peer;
 
 pub use tokens::Tokens;
 
@@ -20,7 +24,8 @@ pub const CSRF_HEADER: &str = "x-orrery-request";
 
 /// Puts a [`Caller`] on the request or refuses it.
 pub async fn authenticate(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    match identify(&app, request.headers(), request.method()).await {
+    let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
+    match identify(&app, &peer, request.headers(), request.method()).await {
         Ok(user) => match Caller::new(&app.client, user) {
             Ok(caller) => {
                 request.extensions_mut().insert(caller);
@@ -32,9 +37,9 @@ pub async fn authenticate(State(app): State<App>, mut request: Request, next: Ne
     }
 }
 
-async fn identify(app: &App, headers: &HeaderMap, method: &Method) -> Result<User> {
+async fn identify(app: &App, peer: &Peer, headers: &HeaderMap, method: &Method) -> Result<User> {
     if let Some(token) = bearer(headers) {
-        return app.tokens.review(&app.client, token).await;
+        return review(app, peer, token).await;
     }
     if let Some(user) = session::cookie(headers).and_then(|cookie| app.sessions.user(cookie)) {
         if !method.is_safe() && !headers.contains_key(CSRF_HEADER) {
@@ -45,6 +50,22 @@ async fn identify(app: &App, headers: &HeaderMap, method: &Method) -> Result<Use
     app.anonymous.clone().ok_or_else(|| {
         Error::unauthorized("Sign in with the link that `orrery up` prints, or send a token: kubectl create token NAME")
     })
+}
+
+/// Who the token belongs to. Tokens that are not good are counted by address: whoever guesses is soon not heard, and
+/// does not make the Kubernetes API work.
+async fn review(app: &App, peer: &Peer, token: &str) -> Result<User> {
+    if let Some(user) = app.tokens.remembered(token) {
+        return Ok(user);
+    }
+    let who = peer.key();
+    app.attempts.check(&who, Instant::now()).map_err(limit::too_many)?;
+    let reviewed = app.tokens.review(&app.client, token).await;
+    if reviewed.as_ref().is_err_and(Error::is_unauthorized) {
+        // The next one learns that there are none left.
+        let _ = app.attempts.take(&who, Instant::now());
+    }
+    reviewed
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -14,6 +14,7 @@ pub struct Error {
     reason: String,
     message: String,
     details: Option<Value>,
+    retry_after: Option<u64>,
 }
 
 /// What handlers return.
@@ -22,7 +23,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// A refusal with a stable reason.
     pub fn new(status: StatusCode, reason: &str, message: impl Into<String>) -> Self {
-        Self { status, reason: reason.to_owned(), message: message.into(), details: None }
+        Self { status, reason: reason.to_owned(), message: message.into(), details: None, retry_after: None }
     }
 
     /// 400.
@@ -43,6 +44,18 @@ impl Error {
     /// 404.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
+    /// With when to come again, in seconds.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    /// Whether the credentials were not good.
+    pub fn is_unauthorized(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED
     }
 
     /// Whether there is no such object.
@@ -99,6 +112,7 @@ impl From<kube::Error> for Error {
             details: status.details.as_ref().and_then(|details| serde_json::to_value(details).ok()),
             reason: status.reason.clone(),
             message: status.message.clone(),
+            retry_after: None,
         }
     }
 }
@@ -110,6 +124,9 @@ impl IntoResponse for Error {
             body["details"] = details;
         }
         let mut response = (self.status, Json(body)).into_response();
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
         if self.status == StatusCode::UNAUTHORIZED {
             response
                 .headers_mut()

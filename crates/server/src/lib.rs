@@ -25,6 +25,7 @@ mod limit;
 mod logs;
 mod metrics;
 mod openapi;
+mod peer;
 mod query;
 mod resources;
 mod routes;
@@ -33,7 +34,7 @@ mod stream;
 mod terminal;
 mod upcoming;
 
-pub use app::{Options, Server};
+pub use app::{Options, Server, Streams};
 pub use audit::Audit;
 pub use auth::session::Sessions;
 pub use caller::User;

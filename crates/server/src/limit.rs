@@ -1,11 +1,10 @@
 //! Rate limits: so many requests a second for each caller, more for a moment.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
@@ -13,6 +12,7 @@ use parking_lot::Mutex;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::Error;
+use crate::peer::Peer;
 
 /// How much is too much.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,11 @@ impl Limits {
         Self { step, ahead: step * rate.burst.max(1), known: Mutex::default() }
     }
 
+    /// Whether one more could be taken; or how long to wait. Takes nothing.
+    pub fn check(&self, who: &str, now: Instant) -> Result<(), Duration> {
+        self.next(&self.known.lock(), who, now).map(drop)
+    }
+
     /// Takes one; or how long to wait.
     pub fn take(&self, who: &str, now: Instant) -> Result<(), Duration> {
         let mut known = self.known.lock();
@@ -50,13 +55,18 @@ impl Limits {
                 known.clear();
             }
         }
-        let until = known.get(who).copied().unwrap_or(now).max(now) + self.step;
-        let beyond = until.saturating_duration_since(now + self.ahead);
-        if beyond > Duration::ZERO {
-            return Err(beyond);
-        }
+        let until = self.next(&known, who, now)?;
         known.insert(who.to_owned(), until);
         Ok(())
+    }
+
+    /// Until when one more would be used up.
+    fn next(&self, known: &HashMap<String, Instant>, who: &str, now: Instant) -> Result<Instant, Duration> {
+        let until = known.get(who).copied().unwrap_or(now).max(now) + self.step;
+        match until.saturating_duration_since(now + self.ahead) {
+            Duration::ZERO => Ok(until),
+            beyond => Err(beyond),
+        }
     }
 }
 
@@ -68,24 +78,22 @@ pub async fn callers(State(app): State<App>, request: Request, next: Next) -> Re
 
 /// Counts attempts to sign in, by address: whoever guesses has no name yet.
 pub async fn strangers(State(app): State<App>, request: Request, next: Next) -> Response {
-    let from = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
-    let who = from.as_ref().map_or_else(String::new, IpAddr::to_string);
+    let who = request.extensions().get::<Peer>().map(Peer::key).unwrap_or_default();
     pass(&app.attempts, &who, request, next).await
 }
 
 async fn pass(limits: &Limits, who: &str, request: Request, next: Next) -> Response {
     match limits.take(who, Instant::now()) {
         Ok(()) => next.run(request).await,
-        Err(wait) => too_many(wait),
+        Err(wait) => too_many(wait).into_response(),
     }
 }
 
-fn too_many(wait: Duration) -> Response {
+/// Refuses until later.
+pub fn too_many(wait: Duration) -> Error {
     let seconds = wait.as_secs() + 1;
     let message = format!("Too many requests. Try again in {seconds} s");
-    let mut response = Error::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message).into_response();
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-    response
+    Error::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message).retry_after(seconds)
 }
 
 #[cfg(test)]

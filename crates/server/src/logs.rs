@@ -5,7 +5,6 @@
 
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
@@ -30,7 +29,6 @@ use crate::extract::{Path, Query};
 use crate::kinds::Kind;
 use crate::resources::ObjectPath;
 
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const DEFAULT_CONTAINER: &str = "agent";
 const LOGS: Resource<'static> = Resource { group: "", plural: "pods", subresource: "log" };
 
@@ -60,9 +58,10 @@ pub async fn follow(
     // A caller who may not see the Task learns it here, as a status and not as an event.
     let task = tasks.get(&name).await?;
     let (sender, receiver) = mpsc::channel(256);
+    let keep_alive = KeepAlive::new().interval(app.streams.keep_alive);
     let reader = Reader { app, caller, tasks, namespace, name, query, sender };
     tokio::spawn(reader.run(task, position));
-    Ok(Sse::new(ReceiverStream::new(receiver).map(Ok)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+    Ok(Sse::new(ReceiverStream::new(receiver).map(Ok)).keep_alive(keep_alive))
 }
 
 impl LogQuery {

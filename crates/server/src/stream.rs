@@ -27,7 +27,6 @@ use crate::extract::{Query, check_namespace};
 use crate::kinds::{KINDS, Kind, PARTS};
 use crate::resources::value;
 
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const BUFFERED: usize = 256;
 
 /// What to follow.
@@ -48,6 +47,8 @@ struct Source {
     kind: &'static Kind,
     namespace: Option<String>,
     selector: Option<String>,
+    /// How long one watch lasts, in seconds.
+    lasts: u32,
 }
 
 /// What a source sends.
@@ -76,13 +77,14 @@ pub async fn follow(
         reached.insert(message.source, message.version);
         Ok(Event::default().event(message.event).id(identifier(&reached)).data(message.data.to_string()))
     });
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(app.streams.keep_alive)))
 }
 
 async fn sources(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for kind in chosen(wanted.kinds.as_deref())? {
-        let source = |namespace| Source { kind, namespace, selector: wanted.label_selector.clone() };
+        let lasts = u32::try_from(app.streams.watch.as_secs()).unwrap_or(u32::MAX);
+        let source = |namespace| Source { kind, namespace, selector: wanted.label_selector.clone(), lasts };
         if wanted.namespace.is_some() {
             sources.push(source(wanted.namespace.clone()));
             continue;
@@ -162,7 +164,8 @@ impl Source {
             version
         };
         *from = Some(version.clone());
-        let parameters = WatchParams { label_selector: self.selector.clone(), ..WatchParams::default() };
+        let parameters =
+            WatchParams { label_selector: self.selector.clone(), timeout: Some(self.lasts), ..WatchParams::default() };
         let mut events = objects.watch(&parameters, &version).await?.boxed();
         loop {
             let event = tokio::select! { event = events.try_next() => event?, () = sender.closed() => return Ok(()) };

@@ -3,7 +3,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { lazy, Suspense, useEffect, useMemo, useRef } from "react";
 import { Link, useSearchParams } from "react-router";
-import { Badge, Command, Skeleton, useNarrow, useNow } from "../parts/common";
+import { Badge, Command, Skeleton, useNarrow, useNow, useSmall } from "../parts/common";
 import { healthOf } from "../health";
 import { linkTo, type Kind } from "../kinds";
 import { useList, useLoaded } from "../plane/store";
@@ -53,17 +53,19 @@ export function ListPage({ kind }: { kind: Kind<Item> }) {
 function Rows({ kind, items, now }: { kind: Kind<Item>; items: Item[]; now: number }) {
   const scroller = useRef<HTMLDivElement>(null);
   const height = useNarrow() ? NARROW_ROW : ROW;
+  const small = useSmall();
+  const shown = kind.columns.filter((column) => !small || !column.spare);
   const rows = useVirtualizer({ count: items.length, getScrollElement: () => scroller.current, estimateSize: () => height, overscan: 12 });
   useEffect(() => rows.measure(), [height, rows]);
-  const columns = ["116px", "minmax(150px, 1.8fr)", ...kind.columns.map((column) => column.width), "minmax(0, 2.2fr)"].join(" ");
+  const widths = ["112px", "minmax(130px, 1.8fr)", ...shown.map((column) => column.width), "minmax(0, 2.2fr)"].join(" ");
   return (
     <div className="list">
       <div className="scroll" ref={scroller} tabIndex={0} role="region" aria-label={`All ${kind.title.toLowerCase()}`}>
        <div role="table" aria-label={kind.title} aria-rowcount={items.length + 1}>
-        <div className="line titles" role="row" style={{ gridTemplateColumns: columns }}>
+        <div className="line titles" role="row" style={{ gridTemplateColumns: widths }}>
           <span role="columnheader">State</span>
           <span role="columnheader">Name</span>
-          {kind.columns.map((column) => <span role="columnheader" key={column.title} className={column.wide ? "wide" : ""}>{column.title}</span>)}
+          {shown.map((column) => <span role="columnheader" key={column.title} className={column.wide ? "wide" : ""}>{column.title}</span>)}
           <span role="columnheader" className="wide">Why</span>
         </div>
         <div role="rowgroup" style={{ height: rows.getTotalSize(), position: "relative" }}>
@@ -71,10 +73,10 @@ function Rows({ kind, items, now }: { kind: Kind<Item>; items: Item[]; now: numb
             const item = items[row.index]!;
             const health = healthOf(kind.plural, item);
             return (
-              <div key={item.uid} role="row" className="line" style={{ gridTemplateColumns: columns, position: "absolute", top: 0, left: 0, right: 0, transform: `translateY(${row.start}px)` }}>
+              <div key={item.uid} role="row" className="line" style={{ gridTemplateColumns: widths, position: "absolute", top: 0, left: 0, right: 0, transform: `translateY(${row.start}px)` }}>
                 <span role="cell"><Badge health={health} /></span>
                 <span role="cell" className="cut"><Link className="mono" to={linkTo(kind, item)}>{item.name}</Link></span>
-                {kind.columns.map((column) => <span role="cell" key={column.title} className={`cut ${column.wide ? "wide" : ""}`}>{column.cell(item, now)}</span>)}
+                {shown.map((column) => <span role="cell" key={column.title} className={`cut ${column.wide ? "wide" : ""}`}>{column.cell(item, now)}</span>)}
                 <span role="cell" className="wide quiet cut" title={health.why}>{health.why}</span>
               </div>
             );

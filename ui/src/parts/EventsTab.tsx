@@ -25,7 +25,7 @@ export function EventsTab({ plural, item }: { plural: Plural; item: Item }) {
   if (!events) return null;
   if (events.length === 0) return <p className="quiet">Nothing was recorded in the last hour.</p>;
   return (
-    <table className="plain">
+    <table className="plain stacks">
       <thead><tr><th>Age</th><th>Object</th><th>Reason</th><th>What happened</th></tr></thead>
       <tbody>
         {events.map((event, index) => (
@@ -33,7 +33,7 @@ export function EventsTab({ plural, item }: { plural: Plural; item: Item }) {
             <td><Age at={event.at} /></td>
             <td className="mono">{event.object}</td>
             <td className={event.type === "Warning" ? "degraded" : ""}>{event.reason}{event.count > 1 ? ` ×${event.count}` : ""}</td>
-            <td>{event.message}</td>
+            <td className="long">{event.message}</td>
           </tr>
         ))}
       </tbody>

@@ -1,6 +1,6 @@
 // The frame: navigation, the state of the stream, keys that work everywhere.
 
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { Link, NavLink, Outlet, useNavigate } from "react-router";
 import { duration } from "../format";
 import { KIND_LIST } from "../kinds";
@@ -90,8 +90,9 @@ function Keys({ close }: { close: () => void }) {
 
 function useKeys(openPalette: () => void, toggleKeys: () => void) {
   const navigate = useNavigate();
+  // Not in the effect: the page is drawn again, for a change that comes, between one key and the next.
+  const leader = useRef(0);
   useEffect(() => {
-    let leader = 0;
     const press = (event: KeyboardEvent) => {
       if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
@@ -100,14 +101,14 @@ function useKeys(openPalette: () => void, toggleKeys: () => void) {
       }
       const target = event.target as HTMLElement;
       if (event.metaKey || event.ctrlKey || event.altKey || target.closest("input, textarea, select, dialog, [contenteditable]")) return;
-      if (Date.now() - leader < 2000) {
-        leader = 0;
+      if (Date.now() - leader.current < 2000) {
+        leader.current = 0;
         const kind = KIND_LIST.find((one) => one.key === event.key);
         if (event.key === "o") void navigate("/");
         else if (kind) void navigate(`/${kind.route}`);
         return;
       }
-      if (event.key === "g") leader = Date.now();
+      if (event.key === "g") leader.current = Date.now();
       else if (event.key === "c") void navigate("/tasks/create");
       else if (event.key === "?") toggleKeys();
       else if (event.key === "/") {

@@ -65,18 +65,24 @@ export function Why({ health }: { health: Health }) {
   );
 }
 
-const narrow = matchMedia("(max-width: 760px)");
+const phone = matchMedia("(max-width: 760px)");
+const small = matchMedia("(max-width: 1180px)");
 
-/** Whether the window is as narrow as a phone. */
-export function useNarrow(): boolean {
+function useMedia(media: MediaQueryList): boolean {
   return useSyncExternalStore(
     (tell) => {
-      narrow.addEventListener("change", tell);
-      return () => narrow.removeEventListener("change", tell);
+      media.addEventListener("change", tell);
+      return () => media.removeEventListener("change", tell);
     },
-    () => narrow.matches,
+    () => media.matches,
   );
 }
+
+/** Whether the window is as narrow as a phone. */
+export const useNarrow = () => useMedia(phone);
+
+/** Whether the window has no room for what is good to know but not needed. */
+export const useSmall = () => useMedia(small);
 
 /** Something grey where a list will be, when it takes long enough to be noticed. */
 export function Skeleton() {

@@ -26,7 +26,7 @@ const PAGES: [path: string, shows: string][] = [
   ["/nowhere", "There is no such page"],
 ];
 
-for (const [scheme, width] of [["light", 1280], ["dark", 390]] as const)
+for (const [scheme, width] of [["light", 1280], ["light", 1000], ["dark", 390]] as const)
   test(`every page in ${scheme} at ${width} px`, async () => {
     const page = await open("/", { colorScheme: scheme, viewport: { width, height: 800 }, reducedMotion: "reduce" });
     const found: string[] = [];
@@ -36,6 +36,8 @@ for (const [scheme, width] of [["light", 1280], ["dark", 390]] as const)
       found.push(...(await barriers(page)).map((barrier) => `${path}: ${barrier}`));
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
       if (overflow > 0) found.push(`${path}: ${overflow} px wider than the window`);
+      const cut = await page.evaluate(() => [...document.querySelectorAll(".list .scroll")].some((list) => list.scrollWidth > list.clientWidth));
+      if (cut) found.push(`${path}: the list is cut off`);
     }
     expect(found).toEqual([]);
     await done(page);

@@ -15,6 +15,7 @@ mod kill;
 mod kubectl;
 mod plane;
 mod seed;
+mod server;
 mod survive;
 mod up;
 mod work;

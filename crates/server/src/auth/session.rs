@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime};
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use parking_lot::Mutex;
@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::caller::User;
 use crate::error::Error;
 use crate::extract::Query;
+use crate::peer::Peer;
 
 const COOKIE: &str = "orrery_session";
 const LINK_LIVES: Duration = Duration::from_mins(10);
@@ -96,39 +97,48 @@ pub struct Invitation {
 }
 
 /// `GET /login?token=…`: the link that `orrery up` prints.
-pub async fn login(State(app): State<App>, Query(invitation): Query<Invitation>) -> Response {
+pub async fn login(
+    State(app): State<App>,
+    Extension(peer): Extension<Peer>,
+    Query(invitation): Query<Invitation>,
+) -> Response {
     let Some(secret) = app.sessions.accept(&invitation.token) else {
         return Error::new(
             StatusCode::UNAUTHORIZED,
             "LinkUsed",
-            "This link was used already or is older than ten minutes. Make another: orrery login",
+            "This link was used already or is older than ten minutes. Start `orrery up` again for another, or sign in with a token: kubectl create token NAME",
         )
         .into_response();
     };
-    with_cookie(Redirect::to("/").into_response(), &secret, SESSION_LIVES.as_secs())
+    with_cookie(Redirect::to("/").into_response(), &secret, SESSION_LIVES.as_secs(), &peer)
 }
 
 /// `POST /login` with a bearer token: a session for a browser whose user has a token and no link.
-pub async fn login_with_token(State(app): State<App>, headers: HeaderMap) -> Result<Response, Error> {
+pub async fn login_with_token(
+    State(app): State<App>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+) -> Result<Response, Error> {
     let token =
         super::bearer(&headers).ok_or_else(|| Error::unauthorized("Send the token as Authorization: Bearer TOKEN"))?;
-    let user = app.tokens.review(&app.client, token).await?;
+    let user = super::review(&app, &peer, token).await?;
     // A session must not outlive the token it was begun with.
     let lives = super::tokens::remaining(token, SystemTime::now()).unwrap_or(UNKNOWN_LIVES).min(SESSION_LIVES);
     let secret = app.sessions.begin(user, lives);
-    Ok(with_cookie(StatusCode::NO_CONTENT.into_response(), &secret, lives.as_secs()))
+    Ok(with_cookie(StatusCode::NO_CONTENT.into_response(), &secret, lives.as_secs(), &peer))
 }
 
 /// `POST /logout`: ends the session.
-pub async fn logout(State(app): State<App>, headers: HeaderMap) -> Response {
+pub async fn logout(State(app): State<App>, Extension(peer): Extension<Peer>, headers: HeaderMap) -> Response {
     if let Some(secret) = cookie(&headers) {
         app.sessions.end(secret);
     }
-    with_cookie(StatusCode::NO_CONTENT.into_response(), "", 0)
+    with_cookie(StatusCode::NO_CONTENT.into_response(), "", 0, &peer)
 }
 
-fn with_cookie(mut response: Response, secret: &str, seconds: u64) -> Response {
-    let value = format!("{COOKIE}={secret}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}");
+fn with_cookie(mut response: Response, secret: &str, seconds: u64, peer: &Peer) -> Response {
+    let secure = if peer.secure { "; Secure" } else { "" };
+    let value = format!("{COOKIE}={secret}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}{secure}");
     response
         .headers_mut()
         .insert(header::SET_COOKIE, HeaderValue::from_str(&value).expect("hexadecimal digits are a header value"));

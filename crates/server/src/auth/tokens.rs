@@ -25,12 +25,8 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Who the token belongs to.
+    /// Asks who the token belongs to.
     pub async fn review(&self, client: &Client, token: &str) -> Result<User> {
-        let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-        if let Some(user) = self.remembered(&digest) {
-            return Ok(user);
-        }
         let review = TokenReview {
             spec: TokenReviewSpec { token: Some(token.to_owned()), ..TokenReviewSpec::default() },
             ..TokenReview::default()
@@ -46,13 +42,14 @@ impl Tokens {
             groups: user.groups.unwrap_or_default(),
             uid: user.uid.filter(|uid| !uid.is_empty()),
         };
-        self.remember(digest, user.clone());
+        self.remember(digest(token), user.clone());
         Ok(user)
     }
 
-    fn remembered(&self, digest: &[u8; 32]) -> Option<User> {
+    /// Who it belongs to, if that was asked a moment ago.
+    pub fn remembered(&self, token: &str) -> Option<User> {
         let known = self.known.lock();
-        known.get(digest).filter(|(_, until)| *until > Instant::now()).map(|(user, _)| user.clone())
+        known.get(&digest(token)).filter(|(_, until)| *until > Instant::now()).map(|(user, _)| user.clone())
     }
 
     fn remember(&self, digest: [u8; 32], user: User) {
@@ -65,6 +62,10 @@ impl Tokens {
             known.insert(digest, (user, now + REMEMBERED));
         }
     }
+}
+
+fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
 }
 
 /// How much longer a token lives, if it says so. To be asked only about a token that was reviewed: nothing is verified.

@@ -85,6 +85,51 @@ async fn one_caller_asks_no_more_than_is_given_and_others_are_not_touched() {
 }
 
 #[tokio::test]
+async fn tokens_cannot_be_guessed_fast_and_good_ones_still_work() {
+    let world = crate::embedded().await;
+    let router = Server::new(world.options()).router();
+    let ada = Person { router: router.clone(), token: Some(world.token("default", "ada", None).await) };
+    assert_eq!(ada.get("/api/v1/info").await.code, 200);
+    let mut codes = Vec::new();
+    for guess in 0..80 {
+        let liar = Person { router: router.clone(), token: Some(format!("guess-{guess}")) };
+        codes.push(liar.get("/api/v1/info").await.code.as_u16());
+    }
+    assert_eq!((codes.first(), codes.last()), (Some(&401), Some(&429)));
+    // From the same address, but somebody we know.
+    assert_eq!(ada.get("/api/v1/info").await.code, 200);
+}
+
+#[tokio::test]
+async fn a_cookie_is_secure_when_the_browser_speaks_tls() {
+    let world = crate::embedded().await;
+    let token = world.token("default", "ada", None).await;
+    let ada = Person { router: Server::new(world.options()).router(), token: Some(token) };
+    for (headers, secure) in [(&[("x-forwarded-proto", "https")][..], true), (&[], false)] {
+        let answer = ada.send("POST", "/login", headers, Body::empty()).await;
+        let cookie = answer.headers["set-cookie"].to_str().unwrap();
+        assert_eq!(cookie.contains("; Secure"), secure, "{cookie}");
+    }
+}
+
+/// Behind a proxy, the audit log names whom the proxy heard; without one, nobody can pretend.
+#[tokio::test]
+async fn an_address_is_taken_from_a_proxy_only_when_there_is_one() {
+    let world = crate::embedded().await;
+    let folder = tempfile::tempdir().unwrap();
+    let token = world.token("default", "ada", None).await;
+    for (behind_proxy, from) in [(true, "192.0.2.7"), (false, "")] {
+        let file = folder.path().join(behind_proxy.to_string());
+        let options = Options { behind_proxy, audit: Audit::to(&file).unwrap(), ..world.options() };
+        let ada = Person { router: Server::new(options).router(), token: Some(token.clone()) };
+        let headers = [("x-forwarded-for", "203.0.113.1, 192.0.2.7")];
+        ada.send("DELETE", "/api/v1/namespaces/red/tasks/nowhere", &headers, Body::empty()).await;
+        let line: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        assert_eq!(line["from"], from);
+    }
+}
+
+#[tokio::test]
 async fn passwords_cannot_be_guessed_fast() {
     let world = crate::embedded().await;
     let stranger = Person { router: Server::new(world.options()).router(), token: None };

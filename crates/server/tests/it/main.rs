@@ -7,6 +7,7 @@ mod document;
 mod door;
 mod isolation;
 mod routes;
+mod streams;
 mod world;
 
 use testkit::Plane;

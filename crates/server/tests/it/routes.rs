@@ -60,6 +60,10 @@ pub async fn objects(world: &World) {
     assert_eq!(ada.send("DELETE", &format!("{object}?dryRun=All"), &[], Body::empty()).await.code, 204);
     assert_eq!(ada.send("DELETE", &object, &[], Body::empty()).await.code, 204);
     ada.get(&object).await.refused(404);
+    let shell = "/api/v1/namespaces/red/agenttemplates/shell";
+    assert_eq!(ada.get(shell).await.json()["workspaceDir"], "/workspace");
+    assert_eq!(ada.send("DELETE", shell, &[], Body::empty()).await.code, 204);
+    ada.get(shell).await.refused(404);
     assert_eq!(ada.get(&format!("{tasks}/whole/events")).await.json(), json!({"events": []}));
 }
 
@@ -114,12 +118,21 @@ pub async fn singles(world: &World) {
 
     // Settings are there before anybody made them.
     assert_eq!(ada.get("/api/v1/config").await.json()["spec"], json!({}));
-    let put = |spec: Value| {
-        ada.send("PUT", "/api/v1/config", &[("content-type", "application/json")], json!({"spec": spec}).to_string())
+    let put = async |query: &str, most: Value| {
+        let body = json!({"spec": {"cleanup": {"maxRetainedTasks": most}}}).to_string();
+        let json = [("content-type", "application/json")];
+        ada.send("PUT", &format!("/api/v1/config{query}"), &json, body).await
     };
-    assert_eq!(put(json!({"cleanup": {"maxRetainedTasks": 5}})).await.code, 201);
-    assert_eq!(put(json!({"cleanup": {"maxRetainedTasks": 6}})).await.code, 200);
-    assert_eq!(ada.get("/api/v1/config").await.json()["spec"]["cleanup"]["maxRetainedTasks"], 6);
+    let kept = async || ada.get("/api/v1/config").await.json()["spec"]["cleanup"]["maxRetainedTasks"].clone();
+    // A dry run says what would come and leaves it, whether there are settings yet or not.
+    assert_eq!(put("?dryRun=All", json!(4)).await.json()["spec"]["cleanup"]["maxRetainedTasks"], 4);
+    assert_eq!(kept().await, Value::Null);
+    assert_eq!(put("", json!(5)).await.code, 201);
+    assert_eq!(put("?dryRun=All", json!(6)).await.json()["spec"]["cleanup"]["maxRetainedTasks"], 6);
+    assert_eq!(kept().await, 5);
+    assert!(put("?dryRun=All", json!("many")).await.refused(422).contains("maxRetainedTasks"));
+    assert_eq!(put("", json!(6)).await.code, 200);
+    assert_eq!(kept().await, 6);
 }
 
 /// Whatever is wrong with a request, the answer has the one shape and says what.

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use axum::http::{HeaderMap, Request, StatusCode};
+use futures::StreamExt as _;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, Role, RoleBinding};
@@ -164,24 +165,41 @@ impl Person {
     }
 
     /// Events of a stream until `enough` says so; it must come within a minute.
-    pub async fn events(&self, path: &str, last: Option<&str>, mut enough: impl FnMut(&[Sent]) -> bool) -> Vec<Sent> {
-        use futures::StreamExt as _;
+    pub async fn events(&self, path: &str, last: Option<&str>, enough: impl FnMut(&[Sent]) -> bool) -> Vec<Sent> {
+        let mut stream = self.listen(path, last).await;
+        stream.until(enough).await;
+        stream.events()
+    }
+
+    /// A stream that stays open.
+    pub async fn listen(&self, path: &str, last: Option<&str>) -> Listening {
         let headers: Vec<(&str, &str)> = last.map(|id| ("last-event-id", id)).into_iter().collect();
         let response = self.open("GET", path, &headers, Body::empty()).await;
         assert_eq!(response.status(), StatusCode::OK);
-        let mut stream = response.into_body().into_data_stream();
-        let mut text = String::new();
+        Listening { body: response.into_body().into_data_stream(), text: String::new() }
+    }
+}
+
+/// An open stream and what it has said.
+pub struct Listening {
+    pub body: BodyDataStream,
+    pub text: String,
+}
+
+impl Listening {
+    /// Reads until `enough` says so or the stream ends.
+    pub async fn until(&mut self, mut enough: impl FnMut(&[Sent]) -> bool) {
         let reading = async {
-            loop {
-                let events = parse(&text);
-                if enough(&events) {
-                    return events;
-                }
-                let Some(chunk) = stream.next().await else { return parse(&text) };
-                text.push_str(&String::from_utf8_lossy(&chunk.unwrap()));
+            while !enough(&parse(&self.text)) {
+                let Some(chunk) = self.body.next().await else { return };
+                self.text.push_str(&String::from_utf8_lossy(&chunk.unwrap()));
             }
         };
-        tokio::time::timeout(Duration::from_mins(1), reading).await.expect("the stream says what is waited for")
+        tokio::time::timeout(Duration::from_mins(1), reading).await.expect("the stream says what is waited for");
+    }
+
+    pub fn events(&self) -> Vec<Sent> {
+        parse(&self.text)
     }
 }
 

@@ -1,0 +1,89 @@
+//! Streams that are many, and streams that are long.
+
+use std::time::{Duration, Instant};
+
+use futures::StreamExt as _;
+use orrery_server::{Options, Server, Streams};
+use serde_json::json;
+
+use crate::world::{Listening, Person, Sent};
+
+const PATH: &str = "/api/v1/stream?kinds=tasks&namespace=red";
+
+async fn post(ada: &Person, name: &str) {
+    let task = json!({"name": name, "description": "a", "templateRef": {"name": "shell"}});
+    assert_eq!(ada.post("/api/v1/namespaces/red/tasks", &task).await.code, 201);
+}
+
+fn names(events: &[Sent]) -> Vec<&str> {
+    let changes = events.iter().filter(|event| event.event == "change");
+    changes.map(|event| event.data["object"]["name"].as_str().unwrap()).collect()
+}
+
+impl Listening {
+    /// Reads what comes next, be it a word in the silence.
+    async fn more(&mut self) {
+        let chunk = tokio::time::timeout(Duration::from_mins(1), self.body.next()).await;
+        if let Some(chunk) = chunk.expect("a stream is never silent for a minute") {
+            self.text.push_str(&String::from_utf8_lossy(&chunk.unwrap()));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_hundred_at_once_all_hear_every_change_in_order() {
+    let world = crate::embedded().await;
+    let ada = world.administrator("many").await;
+    let mut streams: Vec<Listening> = Vec::new();
+    for _ in 0..500 {
+        streams.push(ada.listen(PATH, None).await);
+    }
+    for stream in &mut streams {
+        stream.until(|events| !events.is_empty()).await;
+    }
+    let expected: Vec<String> = (0..10).map(|index| format!("task-{index}")).collect();
+    for name in &expected {
+        post(&ada, name).await;
+    }
+    for stream in &mut streams {
+        stream.until(|events| events.len() > expected.len()).await;
+        assert_eq!(names(&stream.events()), expected);
+    }
+}
+
+/// Half an hour in short: silence is filled so that no proxy cuts it, the watches below are renewed again and again, and
+/// no change is lost or told twice. `ORRERY_TEST_LONG` makes it the whole half hour with the real intervals.
+#[tokio::test]
+async fn a_stream_that_is_left_open_stays_right() {
+    let long = std::env::var_os("ORRERY_TEST_LONG").is_some();
+    let short = Streams { keep_alive: Duration::from_millis(100), watch: Duration::from_secs(1) };
+    let streams = if long { Streams::default() } else { short };
+    let renewals = if long { 7 } else { 4 };
+    let world = crate::embedded().await;
+    let token = world.token("default", "patient", None).await;
+    let router = Server::new(Options { streams, ..world.options() }).router();
+    let ada = Person { router, token: Some(token) };
+    let mut stream = ada.listen(PATH, None).await;
+    stream.until(|events| !events.is_empty()).await;
+
+    let begin = Instant::now();
+    let mut posted = Vec::new();
+    // A change in each quarter of a watch, so that some are made while one watch ends and the next begins.
+    while begin.elapsed() < streams.watch * renewals {
+        let name = format!("task-{}", posted.len());
+        post(&ada, &name).await;
+        posted.push(name);
+        let silences = |stream: &Listening| stream.text.lines().filter(|line| line.starts_with(':')).count();
+        let before = silences(&stream);
+        let next = Instant::now() + streams.watch / 4;
+        while Instant::now() < next {
+            let text = stream.text.len();
+            stream.more().await;
+            assert!(stream.text.len() > text, "the stream ended");
+        }
+        assert!(silences(&stream) > before, "nothing was said in the silence: {}", stream.text);
+    }
+    stream.until(|events| events.len() > posted.len()).await;
+    assert_eq!(names(&stream.events()), posted);
+    assert_eq!(stream.events().iter().filter(|event| event.event == "snapshot").count(), 1);
+}
