@@ -8,11 +8,12 @@
 mod conditions;
 pub mod duration;
 pub mod kubeopencode;
+pub mod omnia;
 mod schema;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 /// Every custom resource definition of every dialect, ready to be applied to a cluster.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    kubeopencode::crds()
+    kubeopencode::crds().into_iter().chain(omnia::crds()).collect()
 }

@@ -72,6 +72,11 @@ pub(crate) fn anything(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
 }
 
+/// A JSON Schema, as an object. Whether it is one that can be used is said by a condition.
+pub(crate) fn json_schema_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
 /// A point in time, as RFC 3339.
 pub(crate) fn time(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "format": "date-time" })

@@ -5,7 +5,7 @@ pub mod agent_template;
 pub mod cleanup;
 pub mod cron_task;
 pub mod host;
-mod owner;
+pub(crate) mod owner;
 pub mod queue;
 pub mod session;
 pub mod task;

@@ -6,6 +6,7 @@
 
 pub mod kubeopencode;
 pub mod logs;
+pub mod omnia;
 pub mod pod;
 
 use std::sync::Arc;
@@ -20,6 +21,8 @@ use kubeopencode::session::Sessions;
 pub struct Options {
     /// Images, and how long is waited for what.
     pub policy: kubeopencode::task::Policy,
+    /// What is decided about agents that play packs.
+    pub omnia: omnia::Settings,
     /// Where logs are kept before their Pod is deleted; nowhere when `None`.
     pub logs: Option<logs::Archive>,
     /// Namespaces, workers and our own name.
@@ -41,6 +44,8 @@ pub async fn start(
 #[must_use]
 pub fn install(engine: Engine, options: &Options, sessions: Arc<dyn Sessions>) -> Engine {
     use kubeopencode::{agent, agent_template, cleanup, cron_task, queue, task};
+    use omnia::{agent_policy, agent_runtime, prompt_pack, provider, tool_registry};
+    let settings = &options.omnia;
     engine
         .with(task::TaskController { policy: options.policy.clone(), sessions, logs: options.logs.clone() })
         .with(queue::AgentQueue)
@@ -49,4 +54,9 @@ pub fn install(engine: Engine, options: &Options, sessions: Arc<dyn Sessions>) -
         .with(agent_template::TemplateController)
         .with(cron_task::CronTaskController)
         .with(cleanup::CleanupController)
+        .with(provider::ProviderController)
+        .with(prompt_pack::PackController)
+        .with(tool_registry::RegistryController { settings: settings.clone() })
+        .with(agent_policy::PolicyController { settings: settings.clone() })
+        .with(agent_runtime::RuntimeController { settings: settings.clone() })
 }

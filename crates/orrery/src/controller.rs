@@ -65,6 +65,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     }
     system.helper_image.clone_from(&options.helper_image);
     system.cluster_domain.clone_from(&options.cluster_domain);
+    chosen.omnia.cluster_domain.clone_from(&options.cluster_domain);
     if let Some(image) = &options.system_image {
         system.image.clone_from(image);
     }

@@ -1,4 +1,4 @@
-//! What the operator decides about Tasks: the same options wherever controllers run.
+//! What the operator decides about Tasks and agents: the same options wherever controllers run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,6 +21,12 @@ pub struct Options {
     /// Where logs are kept before their Pod is deleted.
     #[arg(long, value_name = "DIR")]
     log_dir: Option<PathBuf>,
+    /// Image of the facades of AgentRuntimes, unless the resource names another.
+    #[arg(long, value_name = "IMAGE")]
+    facade_image: Option<String>,
+    /// Image of the runtimes of AgentRuntimes, unless the resource names another.
+    #[arg(long, value_name = "IMAGE")]
+    framework_image: Option<String>,
 }
 
 impl Options {
@@ -30,6 +36,8 @@ impl Options {
         options.policy.image_patience = self.image_patience;
         options.policy.dependency_patience = self.dependency_patience;
         options.engine.workers = self.workers;
+        options.omnia.facade_image.clone_from(&self.facade_image);
+        options.omnia.framework_image.clone_from(&self.framework_image);
         options.logs = self.log_dir.clone().or(usual).map(|directory| Archive { directory });
         options
     }

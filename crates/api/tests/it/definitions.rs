@@ -82,6 +82,9 @@ fn what_is_not_built_is_not_in_the_schema() {
         for field in ["skills", "plugins", "share", "clusterDomain", "observability"] {
             assert!(spec.get(field).is_none(), "{name} has spec.{field}");
         }
+        for field in [".autoscaling", ".rollout.canary", ".openAPIConfig", ".mcpConfig"] {
+            walk(&root, "", &mut |path, _| assert!(!path.ends_with(field), "{name}{path}"));
+        }
         walk(&root, "", &mut |path, _| {
             assert!(!path.ends_with(".git.sync") && !path.ends_with(".systemContainers"), "{name}{path}");
         });
@@ -114,6 +117,11 @@ fn short_names_columns_and_scope_are_the_known_ones() {
             "crontasks.kubeopencode.io ct Namespaced status=true Schedule,Suspend,Active,Last Schedule,Next Schedule,Age",
             "kubeopencodeconfigs.kubeopencode.io ktc Cluster status=false Age",
             "tasks.kubeopencode.io tk Namespaced status=true Phase,Agent,Template,Pod,Age",
+            "agentpolicies.omnia.altairalabs.ai ap Namespaced status=true Mode,Agents,Phase,Age",
+            "agentruntimes.omnia.altairalabs.ai ar Namespaced status=true Phase,Ready,Version,Age",
+            "promptpacks.omnia.altairalabs.ai pp Namespaced status=true Version,Phase,Strategy,Age",
+            "providers.omnia.altairalabs.ai prov Namespaced status=true Type,Model,Phase,Age",
+            "toolregistries.omnia.altairalabs.ai tr Namespaced status=true Tools,Phase,Age",
         ]
     );
 }

@@ -6,6 +6,7 @@ mod observe;
 mod standby;
 
 pub use decide::decide;
+pub(crate) use decide::trouble;
 pub(crate) use objects::context_port;
 pub use observe::{AgentController, Observed};
 pub use standby::{Idle, idle};

@@ -12,7 +12,7 @@ use super::settings::Tools;
 use super::volume::{mount, read_only, sub_path};
 
 /// What a container may do unless the user says otherwise: the restricted profile of Kubernetes, except for the user id.
-pub(super) fn restricted() -> SecurityContext {
+pub(crate) fn restricted() -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),
         capabilities: Some(Capabilities { drop: Some(vec!["ALL".into()]), add: None }),

@@ -14,7 +14,7 @@ pub(super) fn claim(name: &str, claim: &str) -> Volume {
     Volume { name: name.into(), persistent_volume_claim: Some(source), ..Volume::default() }
 }
 
-pub(super) fn config_map(
+pub(crate) fn config_map(
     name: impl Into<String>,
     config_map: &str,
     items: Option<Vec<KeyToPath>>,
@@ -53,7 +53,7 @@ pub(super) fn mount(volume: impl Into<String>, path: &str) -> VolumeMount {
     VolumeMount { name: volume.into(), mount_path: path.into(), ..VolumeMount::default() }
 }
 
-pub(super) fn read_only(volume: impl Into<String>, path: &str) -> VolumeMount {
+pub(crate) fn read_only(volume: impl Into<String>, path: &str) -> VolumeMount {
     VolumeMount { read_only: Some(true), ..mount(volume, path) }
 }
 

@@ -136,7 +136,9 @@ impl World {
     }
 
     fn api_of(&self, kind: &str) -> Api<DynamicObject> {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("kubeopencode.io", "v1alpha1", kind));
+        let omnia = ["AgentPolicy", "AgentRuntime", "PromptPack", "Provider", "ToolRegistry"];
+        let group = if omnia.contains(&kind) { "omnia.altairalabs.ai" } else { "kubeopencode.io" };
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1alpha1", kind));
         if kind == "KubeOpenCodeConfig" {
             Api::all_with(self.plane.client(), &resource)
         } else {
@@ -169,6 +171,11 @@ impl World {
         K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
     {
         Api::namespaced(self.plane.client(), &self.namespace)
+    }
+
+    /// The objects of a kind (`apps/deployments`) in the world's namespace.
+    pub fn objects<K: serde::de::DeserializeOwned>(&self, resource: &str) -> Vec<K> {
+        self.plane.objects(resource, &self.namespace)
     }
 
     pub fn tasks(&self) -> Vec<Task> {

@@ -43,6 +43,9 @@ fn definitions_are_yaml_that_names_every_kind() {
     for name in ["agents", "agenttemplates", "crontasks", "kubeopencodeconfigs", "tasks"] {
         assert!(names.contains(&format!("{name}.kubeopencode.io")), "{name} is missing in {names:?}");
     }
+    for name in ["agentpolicies", "agentruntimes", "promptpacks", "providers", "toolregistries"] {
+        assert!(names.contains(&format!("{name}.omnia.altairalabs.ai")), "{name} is missing in {names:?}");
+    }
 }
 
 #[rstest]

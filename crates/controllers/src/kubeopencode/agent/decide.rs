@@ -166,7 +166,7 @@ fn tell(agent: &Agent, before: &AgentStatus, after: &AgentStatus, rest: &Rest, d
 }
 
 /// Why the server is not ready, in the words of its Pods.
-fn trouble(pods: &[std::sync::Arc<Pod>]) -> (String, String) {
+pub(crate) fn trouble(pods: &[std::sync::Arc<Pod>]) -> (String, String) {
     let waiting = pods.iter().find_map(|pod| {
         let status = pod.status.clone()?;
         let containers =

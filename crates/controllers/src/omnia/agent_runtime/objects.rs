@@ -1,0 +1,186 @@
+//! The objects of an agent.
+
+use std::collections::BTreeMap;
+
+use api::kubeopencode::images::pull_policy;
+use api::omnia::{RuntimeSettings, names};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Container, ContainerPort, EnvVar, HTTPGetAction, PodSpec, PodTemplateSpec, Probe, Service, ServicePort,
+    ServiceSpec, Volume, VolumeMount,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::ResourceExt;
+
+use super::environment::{
+    FACADE_HEALTH_PORT, PACK_DIRECTORY, RUNTIME_HEALTH_PORT, RUNTIME_PORT, TOOLS_DIRECTORY, of_facade, of_runtime,
+};
+use super::observe::Observed;
+use super::plan::Plan;
+use crate::omnia::owner::{labels, owned};
+use crate::omnia::settings::Image;
+use crate::pod::{config_map_volume, read_only, restricted};
+
+/// Our own program, in an image that has it.
+const PROGRAM: &str = "/orrery";
+
+/// The Deployment.
+pub(super) fn deployment(observed: &Observed, plan: &Plan, tools: Option<&ConfigMap>) -> Deployment {
+    let runtime = &*observed.runtime;
+    let name = runtime.name_any();
+    let labels = labels("agent", &name);
+    let settings = runtime.spec.runtime.clone().unwrap_or_else(usual);
+    let mut annotations = scraped();
+    annotations.insert(names::HASH_ANNOTATION.into(), hash(observed, plan, tools));
+    let metadata = ObjectMeta { labels: Some(labels.clone()), annotations: Some(annotations), ..ObjectMeta::default() };
+    let spec = PodSpec {
+        containers: vec![facade(observed, plan), thinker(observed, plan, &settings)],
+        volumes: Some(volumes(observed, plan, &settings)),
+        node_selector: settings.node_selector.clone(),
+        tolerations: settings.tolerations.clone(),
+        affinity: settings.affinity.clone(),
+        ..PodSpec::default()
+    };
+    Deployment {
+        metadata: owned(runtime, name, labels.clone()),
+        spec: Some(DeploymentSpec {
+            replicas: Some(settings.replicas),
+            selector: LabelSelector { match_labels: Some(labels), match_expressions: None },
+            template: PodTemplateSpec { metadata: Some(metadata), spec: Some(spec) },
+            ..DeploymentSpec::default()
+        }),
+        status: None,
+    }
+}
+
+fn usual() -> RuntimeSettings {
+    RuntimeSettings { replicas: 1, ..RuntimeSettings::default() }
+}
+
+/// A digest of what the containers read only at their start.
+fn hash(observed: &Observed, plan: &Plan, tools: Option<&ConfigMap>) -> String {
+    let mut texts: Vec<&str> = Vec::new();
+    if !plan.reloads() {
+        texts.push(&plan.version.config_map);
+    }
+    // Ours reads its tools again before every request.
+    if !plan.runtime.own {
+        texts.extend(tools.iter().flat_map(|map| map.data.iter().flat_map(BTreeMap::values)).map(String::as_str));
+    }
+    for (name, contents) in &observed.secrets {
+        texts.push(name);
+        texts.extend(contents.keys.iter().flat_map(|(key, digest)| [key.as_str(), digest.as_str()]));
+    }
+    names::digest(texts)
+}
+
+fn scraped() -> BTreeMap<String, String> {
+    let annotation = |key: &str, value: String| (format!("prometheus.io/{key}"), value);
+    BTreeMap::from([
+        annotation("scrape", "true".into()),
+        annotation("port", FACADE_HEALTH_PORT.to_string()),
+        annotation("path", "/metrics".into()),
+    ])
+}
+
+fn container(name: &str, image: &Image, verb: &str, env: Vec<EnvVar>) -> Container {
+    Container {
+        name: name.into(),
+        image: Some(image.name.clone()),
+        image_pull_policy: Some(if image.own { pull_policy(&image.name).into() } else { "IfNotPresent".into() }),
+        command: image.own.then(|| vec![PROGRAM.into(), verb.into()]),
+        env: Some(env),
+        security_context: Some(restricted()),
+        ..Container::default()
+    }
+}
+
+fn facade(observed: &Observed, plan: &Plan) -> Container {
+    let port = observed.runtime.spec.facade.port;
+    Container {
+        ports: Some(vec![listens("facade", port), listens("facade-health", FACADE_HEALTH_PORT)]),
+        readiness_probe: Some(probe("/readyz", FACADE_HEALTH_PORT, 5, 10)),
+        liveness_probe: Some(probe("/healthz", FACADE_HEALTH_PORT, 15, 20)),
+        ..container("facade", &plan.facade, "omnia-facade", of_facade(observed, plan))
+    }
+}
+
+fn thinker(observed: &Observed, plan: &Plan, settings: &RuntimeSettings) -> Container {
+    let mut mounts = vec![read_only("promptpack-config", PACK_DIRECTORY)];
+    if observed.registry.is_some() {
+        mounts.push(read_only("tools-config", TOOLS_DIRECTORY));
+    }
+    mounts.extend::<Vec<VolumeMount>>(settings.volume_mounts.clone().unwrap_or_default());
+    Container {
+        ports: Some(vec![listens("grpc", RUNTIME_PORT), listens("runtime-health", RUNTIME_HEALTH_PORT)]),
+        readiness_probe: Some(probe("/healthz", RUNTIME_HEALTH_PORT, 5, 10)),
+        liveness_probe: Some(probe("/healthz", RUNTIME_HEALTH_PORT, 15, 20)),
+        resources: settings.resources.clone(),
+        volume_mounts: Some(mounts),
+        ..container("runtime", &plan.runtime, "omnia-runtime", of_runtime(observed, plan))
+    }
+}
+
+fn listens(name: &str, port: i32) -> ContainerPort {
+    ContainerPort {
+        name: Some(name.into()),
+        container_port: port,
+        protocol: Some("TCP".into()),
+        ..ContainerPort::default()
+    }
+}
+
+fn probe(path: &str, port: i32, delay: i32, period: i32) -> Probe {
+    let action = HTTPGetAction { path: Some(path.into()), port: IntOrString::Int(port), ..HTTPGetAction::default() };
+    Probe {
+        http_get: Some(action),
+        initial_delay_seconds: Some(delay),
+        period_seconds: Some(period),
+        ..Probe::default()
+    }
+}
+
+fn volumes(observed: &Observed, plan: &Plan, settings: &RuntimeSettings) -> Vec<Volume> {
+    let runtime = &*observed.runtime;
+    let pack = plan.pack_config_map(&runtime.spec.prompt_pack_ref.name);
+    let mut volumes = vec![config_map_volume("promptpack-config", &pack, None, None, false)];
+    if observed.registry.is_some() {
+        let tools = names::tools_config_map(&runtime.name_any());
+        volumes.push(config_map_volume("tools-config", &tools, None, None, false));
+    }
+    volumes.extend(settings.volumes.clone().unwrap_or_default());
+    volumes
+}
+
+/// The Service.
+pub(super) fn service(observed: &Observed) -> Service {
+    let runtime = &*observed.runtime;
+    let labels = labels("agent", &runtime.name_any());
+    let mut metadata = owned(runtime, runtime.name_any(), labels.clone());
+    metadata.annotations = Some(scraped());
+    let port = ServicePort {
+        name: Some("facade".into()),
+        port: runtime.spec.facade.port,
+        target_port: Some(IntOrString::String("facade".into())),
+        protocol: Some("TCP".into()),
+        ..ServicePort::default()
+    };
+    Service {
+        metadata,
+        spec: Some(ServiceSpec {
+            type_: Some("ClusterIP".into()),
+            selector: Some(labels),
+            ports: Some(vec![port]),
+            ..ServiceSpec::default()
+        }),
+        status: None,
+    }
+}
+
+/// Where clients reach an agent.
+pub(super) fn endpoint(observed: &Observed, cluster_domain: &str) -> String {
+    let runtime = &*observed.runtime;
+    let (name, namespace) = (runtime.name_any(), runtime.namespace().unwrap_or_default());
+    format!("{name}.{namespace}.svc.{cluster_domain}:{}", runtime.spec.facade.port)
+}

@@ -1,0 +1,206 @@
+//! What a decision about an `AgentRuntime` depends on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use api::omnia::{AgentPolicy, AgentRuntime, PromptPack, Provider, ProviderReference, ToolRegistry, names};
+use engine::{Controller, Decision, Error, Failure, Key, View, Watches};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use kube::ResourceExt;
+use kube::core::{Expression, Selector};
+
+use crate::omnia::Settings;
+use crate::omnia::agent_policy::is_for;
+use crate::omnia::owner::MANAGED_BY;
+use crate::omnia::secrets::{self, Contents, SecretName};
+
+/// Keeps agents as they are declared.
+pub struct RuntimeController {
+    /// What the operator decided.
+    pub settings: Settings,
+}
+
+/// What a decision about an `AgentRuntime` depends on.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The agent.
+    pub runtime: Arc<AgentRuntime>,
+    /// Its pack.
+    pub pack: Option<Arc<PromptPack>>,
+    /// Its tools.
+    pub registry: Option<Arc<ToolRegistry>>,
+    /// The policies that are for it.
+    pub policies: Vec<Arc<AgentPolicy>>,
+    /// Its provider: its own, or else its pack's.
+    pub provider: Option<Arc<Provider>>,
+    /// Secrets that reach its containers, as far as they exist.
+    pub secrets: BTreeMap<String, Contents>,
+    /// Its Deployment.
+    pub deployment: Option<Arc<Deployment>>,
+    /// The file with its tools that is there now, in case it is no longer wanted.
+    pub tools: Option<Arc<ConfigMap>>,
+    /// Its Pods, for what they say about themselves.
+    pub pods: Vec<Arc<Pod>>,
+}
+
+impl Controller for RuntimeController {
+    const NAME: &'static str = "omnia-agentruntime";
+    type Observed = Observed;
+
+    fn watches(&self) -> Watches {
+        let ours: Selector = Expression::Equal(MANAGED_BY.0.into(), MANAGED_BY.1.into()).into();
+        let tools: Selector = Expression::Equal(names::COMPONENT_LABEL.into(), "tools".into()).into();
+        let agents: Selector = Expression::Equal(names::COMPONENT_LABEL.into(), "agent".into()).into();
+        Watches::of::<AgentRuntime>()
+            .owned_selected::<Deployment>("AgentRuntime", ours.clone())
+            .owned_selected::<Service>("AgentRuntime", ours)
+            .owned_selected::<ConfigMap>("AgentRuntime", tools)
+            .mapped_selected::<Pod>(agents, |pod, _| {
+                let instance = pod.labels().get("app.kubernetes.io/instance").cloned().unwrap_or_default();
+                vec![Key::new(pod.namespace().unwrap_or_default(), instance)]
+            })
+            .changes::<PromptPack>(|change, view| {
+                let facts = |pack: &Arc<PromptPack>| {
+                    let status = pack.status.clone().unwrap_or_default();
+                    (pack.spec.provider_ref.clone(), status.phase, status.active_version, status.versions)
+                };
+                if change.before.as_ref().map(facts) == change.after.as_ref().map(facts) {
+                    return Vec::new();
+                }
+                let Some(pack) = change.after.as_ref().or(change.before.as_ref()) else { return Vec::new() };
+                of_pack(view, &pack.namespace().unwrap_or_default(), &pack.name_any())
+            })
+            .changes::<ToolRegistry>(|change, view| {
+                let facts = |registry: &Arc<ToolRegistry>| {
+                    let status = registry.status.clone().unwrap_or_default();
+                    (registry.spec.clone(), status.phase, status.discovered_tools)
+                };
+                if change.before.as_ref().map(facts) == change.after.as_ref().map(facts) {
+                    return Vec::new();
+                }
+                let Some(registry) = change.after.as_ref().or(change.before.as_ref()) else { return Vec::new() };
+                of_registry(view, &registry.namespace().unwrap_or_default(), &registry.name_any())
+            })
+            .mapped::<AgentPolicy>(|policy, view| {
+                runtimes(view, &policy.namespace().unwrap_or_default(), |runtime| is_for(policy, runtime))
+            })
+            .mapped::<Provider>(|provider, view| {
+                of_provider(view, &provider.namespace().unwrap_or_default(), &provider.name_any())
+            })
+            .mapped::<SecretName>(|secret, view| {
+                let namespace = secret.metadata.namespace.clone().unwrap_or_default();
+                of_secret(view, &namespace, &secret.metadata.name.clone().unwrap_or_default())
+            })
+    }
+
+    async fn observe(&self, key: &Key, view: &View) -> Result<Option<Observed>, Error> {
+        let Some(runtime) = view.cached::<AgentRuntime>(key) else { return Ok(None) };
+        let spec = &runtime.spec;
+        let near = |name: &str| Key::new(&key.namespace, name);
+        let pack = view.get::<PromptPack>(&near(&spec.prompt_pack_ref.name)).await?;
+        let registry = match &spec.tool_registry_ref {
+            Some(reference) => view.get::<ToolRegistry>(&near(&reference.name)).await?,
+            None => None,
+        };
+        let provider = match provider_of(&runtime, pack.as_deref()) {
+            Some(reference) => view.get::<Provider>(&near(&reference.name)).await?,
+            None => None,
+        };
+        let mut policies: Vec<Arc<AgentPolicy>> =
+            view.list::<AgentPolicy>(&key.namespace).into_iter().filter(|policy| is_for(policy, &runtime)).collect();
+        if let Some(reference) = &spec.agent_policy_ref
+            && !policies.iter().any(|policy| policy.name_any() == reference.name)
+        {
+            // Its absence is acted upon, so it must be sure.
+            policies.extend(view.get::<AgentPolicy>(&near(&reference.name)).await?);
+        }
+        let wanted = secrets_of(&runtime, provider.as_deref(), registry.as_deref());
+        let secrets = secrets::read(&key.namespace, wanted, view).await?;
+        let deployment = view.cached::<Deployment>(key);
+        let tools = view.cached::<ConfigMap>(&near(&names::tools_config_map(&key.name)));
+        let is_ours = |pod: &Arc<Pod>| pod.labels().get("app.kubernetes.io/instance") == Some(&key.name);
+        let pods = view.list::<Pod>(&key.namespace).into_iter().filter(is_ours).collect();
+        Ok(Some(Observed { runtime, pack, registry, policies, provider, secrets, deployment, tools, pods }))
+    }
+
+    fn decide(&self, observed: &Observed, now: Timestamp) -> Decision {
+        super::decide(observed, &self.settings, now)
+    }
+
+    fn refused(&self, observed: &Observed, failure: &Failure, now: Timestamp) -> Decision {
+        super::decide::refused(observed, failure, now)
+    }
+}
+
+/// The provider that an agent refers to: its own reference, or its pack's when it has no provider at all.
+pub(super) fn provider_of<'a>(
+    runtime: &'a AgentRuntime,
+    pack: Option<&'a PromptPack>,
+) -> Option<&'a ProviderReference> {
+    let own = runtime.spec.provider_ref.as_ref();
+    let inherited = || pack.and_then(|pack| pack.spec.provider_ref.as_ref());
+    if runtime.spec.provider.is_some() { own } else { own.or_else(inherited) }
+}
+
+/// The Secrets whose content reaches an agent's containers.
+fn secrets_of(
+    runtime: &AgentRuntime,
+    provider: Option<&Provider>,
+    registry: Option<&ToolRegistry>,
+) -> BTreeSet<String> {
+    let store = runtime.spec.session.iter().filter_map(|session| session.store_ref.as_ref()).map(|store| &store.name);
+    let referred = provider.and_then(|provider| provider.spec.secret_ref.as_ref());
+    let inline = runtime.spec.provider.as_ref().and_then(|provider| provider.secret_ref.as_ref());
+    let tools = registry.into_iter().flat_map(|registry| &registry.spec.handlers);
+    let tools = tools.filter_map(|handler| handler.http_config.as_ref()?.auth_secret_ref.as_ref());
+    store
+        .chain(referred.into_iter().chain(inline).map(|secret| &secret.name))
+        .chain(tools.map(|secret| &secret.name))
+        .cloned()
+        .collect()
+}
+
+fn runtimes(view: &View, namespace: &str, wanted: impl Fn(&AgentRuntime) -> bool) -> Vec<Key> {
+    let all = view.list::<AgentRuntime>(namespace);
+    all.iter().filter(|runtime| wanted(runtime)).map(|runtime| Key::of(&**runtime)).collect()
+}
+
+fn of_pack(view: &View, namespace: &str, name: &str) -> Vec<Key> {
+    runtimes(view, namespace, |runtime| runtime.spec.prompt_pack_ref.name == name)
+}
+
+fn of_registry(view: &View, namespace: &str, name: &str) -> Vec<Key> {
+    let uses = |runtime: &AgentRuntime| runtime.spec.tool_registry_ref.as_ref().is_some_and(|uses| uses.name == name);
+    runtimes(view, namespace, uses)
+}
+
+fn of_provider(view: &View, namespace: &str, name: &str) -> Vec<Key> {
+    let names = |reference: Option<&ProviderReference>| reference.is_some_and(|reference| reference.name == name);
+    let mut keys = runtimes(view, namespace, |runtime| names(runtime.spec.provider_ref.as_ref()));
+    let packs = view.list::<PromptPack>(namespace);
+    for pack in packs.iter().filter(|pack| names(pack.spec.provider_ref.as_ref())) {
+        keys.extend(of_pack(view, namespace, &pack.name_any()));
+    }
+    keys
+}
+
+fn of_secret(view: &View, namespace: &str, name: &str) -> Vec<Key> {
+    let mut keys = runtimes(view, namespace, |runtime| secrets_of(runtime, None, None).contains(name));
+    for provider in view.list::<Provider>(namespace) {
+        if provider.spec.secret_ref.as_ref().is_some_and(|secret| secret.name == name) {
+            keys.extend(of_provider(view, namespace, &provider.name_any()));
+        }
+    }
+    for registry in view.list::<ToolRegistry>(namespace) {
+        let uses = |handler: &api::omnia::Handler| {
+            let secret = handler.http_config.as_ref().and_then(|config| config.auth_secret_ref.as_ref());
+            secret.is_some_and(|secret| secret.name == name)
+        };
+        if registry.spec.handlers.iter().any(uses) {
+            keys.extend(of_registry(view, namespace, &registry.name_any()));
+        }
+    }
+    keys
+}

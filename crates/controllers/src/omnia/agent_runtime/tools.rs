@@ -1,0 +1,132 @@
+//! The tools of an agent: what its registry has available, less what its policies deny.
+
+use std::collections::BTreeMap;
+
+use api::omnia::tools::{HttpCall, ToolCard, ToolEntry, ToolsFile};
+use api::omnia::{
+    DiscoveredTool, Handler, HandlerType, HttpConfig, OnFailure, PolicyMode, ToolAvailability, ToolRegistry, names,
+};
+use k8s_openapi::api::core::v1::{ConfigMap, EnvVar};
+use kube::ResourceExt;
+use serde_json::json;
+
+use super::observe::Observed;
+use super::plan::Plan;
+use crate::omnia::owner::{labels, owned};
+use crate::pod::from_secret;
+
+/// The tools of an agent, and those it does not get.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Tools {
+    pub(super) file: ToolsFile,
+    /// Names with the reason why the agent does not get them.
+    pub(super) left_out: Vec<String>,
+}
+
+/// Chooses. `None` when the agent names no registry.
+pub(super) fn choose(observed: &Observed, plan: &Plan) -> Option<Tools> {
+    let registry = observed.registry.as_ref()?;
+    let mut tools = Tools::default();
+    for tool in registry.status.iter().flat_map(|status| &status.discovered_tools) {
+        match entry(observed, plan, registry, tool) {
+            Ok(entry) => tools.file.handlers.push(entry),
+            Err(why) => tools.left_out.push(format!("{} ({why})", tool.name)),
+        }
+    }
+    Some(tools)
+}
+
+fn entry(
+    observed: &Observed,
+    plan: &Plan,
+    registry: &ToolRegistry,
+    tool: &DiscoveredTool,
+) -> Result<ToolEntry, String> {
+    let handler = tool.handler_name.as_ref().and_then(|name| registry.spec.handlers.iter().find(|h| h.name == *name));
+    let (Some(handler), Some(endpoint), ToolAvailability::Available) = (handler, &tool.endpoint, tool.status) else {
+        return Err(tool.reason.clone().unwrap_or_else(|| "not available".into()));
+    };
+    let audited_by = judge(observed, plan, &registry.name_any(), &tool.name)?;
+    // A Service may say that it speaks something else than its handler.
+    let type_ = endpoint.split_once("://").and_then(|(scheme, _)| HandlerType::parse(scheme)).unwrap_or(handler.type_);
+    if plan.runtime.own && type_ == HandlerType::Grpc {
+        return Err("the built-in runtime calls no gRPC".into());
+    }
+    Ok(ToolEntry {
+        name: handler.name.clone(),
+        type_,
+        registry: registry.name_any(),
+        endpoint: endpoint.clone(),
+        tool: ToolCard {
+            name: tool.name.clone(),
+            description: tool.description.clone().unwrap_or_default(),
+            input_schema: tool.input_schema.clone().unwrap_or_else(|| json!({ "type": "object" })),
+            output_schema: tool.output_schema.clone(),
+        },
+        http_config: (type_ == HandlerType::Http).then(|| http_call(handler)),
+        grpc_config: if type_ == HandlerType::Grpc { handler.grpc_config.clone() } else { None },
+        timeout: handler.timeout.0.clone(),
+        retries: handler.retries,
+        audited_by,
+    })
+}
+
+/// Whether the policies allow a tool: all must, and one that cannot be enforced says what then. The answer is the
+/// policies that only report.
+fn judge(observed: &Observed, plan: &Plan, registry: &str, tool: &str) -> Result<Vec<String>, String> {
+    let mut audited = Vec::new();
+    for policy in &observed.policies {
+        let (name, spec) = (policy.name_any(), &policy.spec);
+        if spec.mode == PolicyMode::Permissive {
+            if !spec.allows(registry, tool) {
+                audited.push(name);
+            }
+            continue;
+        }
+        if !spec.allows(registry, tool) {
+            return Err(format!("denied by AgentPolicy {name}"));
+        }
+        if !plan.runtime.own && spec.on_failure == OnFailure::Deny {
+            return Err(format!("AgentPolicy {name} cannot be enforced on this image, and denies then"));
+        }
+    }
+    Ok(audited)
+}
+
+fn http_call(handler: &Handler) -> HttpCall {
+    let usual = || serde_json::from_value(json!({})).expect("every field of HttpConfig has a default");
+    let config: HttpConfig = handler.http_config.clone().unwrap_or_else(usual);
+    HttpCall {
+        method: config.method,
+        headers: config.headers.unwrap_or_default(),
+        content_type: config.content_type,
+        auth_type: config.auth_type,
+        auth_env: config.auth_secret_ref.map(|_| auth_variable(&handler.name)),
+    }
+}
+
+/// The variable that holds a handler's credentials.
+fn auth_variable(handler: &str) -> String {
+    format!("OMNIA_TOOL_AUTH_{}", handler.to_ascii_uppercase().replace('-', "_"))
+}
+
+/// The credentials of a registry's handlers, as variables of the runtime: they are in no file.
+pub(super) fn auth_variables(registry: &ToolRegistry) -> Vec<EnvVar> {
+    let secret = |handler: &Handler| {
+        let secret = handler.http_config.as_ref()?.auth_secret_ref.clone()?;
+        Some(from_secret(&auth_variable(&handler.name), &secret.name, &secret.key, true))
+    };
+    registry.spec.handlers.iter().filter_map(secret).collect()
+}
+
+/// The file, as an object.
+pub(super) fn config_map(observed: &Observed, tools: &Tools) -> ConfigMap {
+    let runtime = &*observed.runtime;
+    let text = serde_saphyr::to_string(&tools.file).expect("the tools are plain data");
+    let name = runtime.name_any();
+    ConfigMap {
+        metadata: owned(runtime, names::tools_config_map(&name), labels("tools", &name)),
+        data: Some(BTreeMap::from([(names::TOOLS_KEY.to_owned(), text)])),
+        ..ConfigMap::default()
+    }
+}

@@ -1,0 +1,109 @@
+//! What a decision about a `ToolRegistry` depends on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use api::omnia::ToolRegistry;
+use engine::{Controller, Decision, Error, Key, View, Watches};
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::ResourceExt;
+
+use super::locate::{Place, SERVICE_NAME_LABEL, ServiceName, named_place, selects};
+use crate::omnia::Settings;
+
+/// Places that are asked at the same time.
+const AT_ONCE: usize = 16;
+
+/// Keeps the lists of tools true.
+pub struct RegistryController {
+    /// What the operator decided.
+    pub settings: Settings,
+}
+
+/// What a decision about a `ToolRegistry` depends on.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The registry.
+    pub registry: Arc<ToolRegistry>,
+    /// The Services that its handlers mean.
+    pub services: Vec<Arc<Service>>,
+    /// Where those can be reached.
+    pub slices: Vec<Arc<EndpointSlice>>,
+    /// Places outside of the cluster, and whether they answered.
+    pub places: BTreeMap<Place, Result<(), String>>,
+}
+
+impl Controller for RegistryController {
+    const NAME: &'static str = "omnia-toolregistry";
+    type Observed = Observed;
+
+    fn watches(&self) -> Watches {
+        let (domain, again) = (self.settings.cluster_domain.clone(), self.settings.cluster_domain.clone());
+        Watches::of::<ToolRegistry>()
+            .mapped::<Service>(move |service, view| registries_of(service, view, &domain))
+            .mapped::<EndpointSlice>(move |slice, view| {
+            let service = slice.labels().get(SERVICE_NAME_LABEL).cloned().unwrap_or_default();
+            let key = Key::new(slice.namespace().unwrap_or_default(), service);
+            view.cached::<Service>(&key).map(|service| registries_of(&service, view, &again)).unwrap_or_default()
+        })
+    }
+
+    async fn observe(&self, key: &Key, view: &View) -> Result<Option<Observed>, Error> {
+        let Some(registry) = view.cached::<ToolRegistry>(key) else { return Ok(None) };
+        let mut services = Vec::new();
+        let mut outside = BTreeSet::new();
+        for handler in &registry.spec.handlers {
+            if let Some(selector) = &handler.selector {
+                let namespace = selector.namespace.as_deref().unwrap_or(&key.namespace);
+                let all = view.list::<Service>(namespace);
+                services.extend(all.into_iter().filter(|service| selects(selector, &key.namespace, service)));
+                continue;
+            }
+            let Some(place) = named_place(handler) else { continue };
+            match place.service(&key.namespace, &self.settings.cluster_domain) {
+                Some(name) => match view.cached::<Service>(&Key::new(&name.namespace, &name.name)) {
+                    Some(service) => services.push(service),
+                    None if name.certain => {}
+                    None => drop(outside.insert(place)),
+                },
+                None => drop(outside.insert(place)),
+            }
+        }
+        services.sort_by_key(|service| Key::of(&**service));
+        services.dedup_by_key(|service| Key::of(&**service));
+        let namespaces: BTreeSet<String> = services.iter().filter_map(|service| service.namespace()).collect();
+        let slices = namespaces.iter().flat_map(|namespace| view.list::<EndpointSlice>(namespace)).collect();
+        let places = futures::stream::iter(outside)
+            .map(|place| async {
+                let answer = self.settings.reach.connect(&place.host, place.port).await;
+                (place, answer)
+            })
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
+        Ok(Some(Observed { registry, services, slices, places }))
+    }
+
+    fn decide(&self, observed: &Observed, now: Timestamp) -> Decision {
+        super::decide(observed, &self.settings, now)
+    }
+}
+
+/// The registries that a change of this Service concerns, and no other.
+fn registries_of(service: &Service, view: &View, domain: &str) -> Vec<Key> {
+    let concerns =
+        |registry: &ToolRegistry| {
+            let own = registry.namespace().unwrap_or_default();
+            registry.spec.handlers.iter().any(|handler| match &handler.selector {
+                Some(selector) => selects(selector, &own, service),
+                None => named_place(handler).and_then(|place| place.service(&own, domain)).is_some_and(
+                    |name: ServiceName| Some(name.namespace) == service.namespace() && name.name == service.name_any(),
+                ),
+            })
+        };
+    let registries = view.list::<ToolRegistry>("");
+    registries.iter().filter(|registry| concerns(registry)).map(|registry| Key::of(&**registry)).collect()
+}

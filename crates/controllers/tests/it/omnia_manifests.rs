@@ -1,0 +1,133 @@
+//! Manifests of `omnia.altairalabs.ai` against a plane: what is accepted, and what a refusal says.
+
+use kube::api::{Api, DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::Value;
+use testkit::Plane;
+
+use crate::support::yaml;
+use crate::world::plane;
+
+async fn create(plane: &Plane, manifest: &str) -> Result<DynamicObject, String> {
+    let mut value: Value = yaml(manifest);
+    let kind = value["kind"].as_str().unwrap().to_owned();
+    value["apiVersion"] = "omnia.altairalabs.ai/v1alpha1".into();
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("omnia.altairalabs.ai", "v1alpha1", &kind));
+    let api: Api<DynamicObject> = Api::namespaced_with(plane.client(), "default", &resource);
+    let created = api.create(&PostParams::default(), &serde_json::from_value(value).unwrap()).await;
+    created.map_err(|error| match error {
+        kube::Error::Api(status) => status.message,
+        other => other.to_string(),
+    })
+}
+
+#[tokio::test]
+async fn the_smallest_manifests_are_accepted_and_defaults_filled_in() {
+    let plane = plane().await;
+    let pack = "kind: PromptPack\nmetadata: { name: p }\nspec: { version: v1.0.0, source: { type: configmap, configMapRef: { name: c } } }";
+    assert_eq!(create(&plane, pack).await.unwrap().data["spec"]["rollout"]["type"], "immediate");
+    let runtime = "kind: AgentRuntime\nmetadata: { name: r }\nspec: { promptPackRef: { name: p }, facade: {}, session: {}, runtime: {}, media: {} }";
+    let spec = create(&plane, runtime).await.unwrap().data["spec"].clone();
+    assert_eq!(spec["promptPackRef"]["track"], "stable");
+    assert_eq!(
+        (&spec["facade"]["type"], &spec["facade"]["port"], &spec["facade"]["handler"]),
+        (&"websocket".into(), &8080.into(), &"runtime".into())
+    );
+    assert_eq!((&spec["session"]["type"], &spec["session"]["ttl"]), (&"memory".into(), &"24h".into()));
+    assert_eq!((&spec["runtime"]["replicas"], &spec["media"]["basePath"]), (&1.into(), &"/etc/omnia/media".into()));
+    let registry = "kind: ToolRegistry\nmetadata: { name: t }\nspec: { handlers: [{ name: a, type: http, tool: { name: Look_Up, description: d, inputSchema: { type: object, anything: 1 } }, httpConfig: { endpoint: 'http://a/b' } }] }";
+    let handler = create(&plane, registry).await.unwrap().data["spec"]["handlers"][0].clone();
+    assert_eq!((&handler["timeout"], &handler["retries"]), (&"30s".into(), &0.into()));
+    assert_eq!(
+        (&handler["httpConfig"]["method"], &handler["httpConfig"]["contentType"]),
+        (&"POST".into(), &"application/json".into())
+    );
+    assert_eq!(handler["tool"]["inputSchema"]["anything"], 1, "schemas are kept whole");
+    let policy = "kind: AgentPolicy\nmetadata: { name: a }\nspec: { toolBlocklist: [rm] }";
+    let spec = create(&plane, policy).await.unwrap().data["spec"].clone();
+    assert_eq!((&spec["mode"], &spec["onFailure"]), (&"enforce".into(), &"deny".into()));
+    create(&plane, "kind: Provider\nmetadata: { name: m }\nspec: { type: mock }").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_field() {
+    let plane = plane().await;
+    let http = "type: http, httpConfig: { endpoint: 'http://x' }";
+    let tool = "tool: { name: t, description: d, inputSchema: {} }";
+    let cases = [
+        ("PromptPack", "source: { type: configmap, configMapRef: { name: c } }, version: '1.0'", "spec.version"),
+        ("PromptPack", "source: { type: git, configMapRef: { name: c } }, version: 1.0.0", "spec.source.type"),
+        ("PromptPack", "source: { type: configmap }, version: 1.0.0", "configMapRef is required"),
+        ("PromptPack", "version: 1.0.0", "spec.source"),
+        (
+            "PromptPack",
+            "source: { type: configmap, configMapRef: { name: c } }, version: 1.0.0, rollout: { type: someday }",
+            "spec.rollout.type",
+        ),
+        ("AgentRuntime", "facade: {}", "spec.promptPackRef"),
+        ("AgentRuntime", "promptPackRef: { name: p }", "spec.facade"),
+        ("AgentRuntime", "promptPackRef: { name: p }, facade: { type: telnet }", "spec.facade.type"),
+        ("AgentRuntime", "promptPackRef: { name: p }, facade: { port: 0 }", "spec.facade.port"),
+        ("AgentRuntime", "promptPackRef: { name: p }, facade: { handler: guess }", "spec.facade.handler"),
+        ("AgentRuntime", "promptPackRef: { name: p, track: nightly }, facade: {}", "spec.promptPackRef.track"),
+        ("AgentRuntime", "promptPackRef: { name: p }, facade: {}, framework: { type: langchain }", "image is required"),
+        ("AgentRuntime", "promptPackRef: { name: p }, facade: {}, session: { type: redis }", "storeRef is required"),
+        ("AgentRuntime", "promptPackRef: { name: p }, facade: {}, session: { ttl: forever }", "spec.session.ttl"),
+        ("AgentRuntime", "promptPackRef: { name: p }, facade: {}, runtime: { replicas: -1 }", "spec.runtime.replicas"),
+        ("AgentRuntime", "promptPackRef: { name: p }, facade: {}, provider: { type: oracle }", "spec.provider.type"),
+        (
+            "AgentRuntime",
+            "promptPackRef: { name: p }, facade: {}, provider: { config: { temperature: '3' } }",
+            "spec.provider.config.temperature",
+        ),
+        ("ToolRegistry", "handlers: []", "at least one of handlers"),
+        ("ToolRegistry", &format!("handlers: [{{ name: Bad_Name, {http}, {tool} }}]"), "spec.handlers[0].name"),
+        ("ToolRegistry", &format!("handlers: [{{ name: a, type: http, {tool} }}]"), "httpConfig is required"),
+        ("ToolRegistry", &format!("handlers: [{{ name: a, type: grpc, {tool} }}]"), "grpcConfig is required"),
+        ("ToolRegistry", &format!("handlers: [{{ name: a, {http} }}]"), "tool is required"),
+        (
+            "ToolRegistry",
+            &format!("handlers: [{{ name: a, {http}, {tool}, retries: 11 }}]"),
+            "spec.handlers[0].retries",
+        ),
+        (
+            "ToolRegistry",
+            &format!("handlers: [{{ name: a, {http}, {tool} }}, {{ name: a, {http}, {tool} }}]"),
+            "spec.handlers[1]",
+        ),
+        (
+            "ToolRegistry",
+            &format!("handlers: [{{ name: a, type: http, httpConfig: {{}}, {tool} }}]"),
+            "httpConfig.endpoint is required",
+        ),
+        (
+            "ToolRegistry",
+            &format!(
+                "handlers: [{{ name: a, type: http, httpConfig: {{ endpoint: 'http://x', authType: bearer }}, {tool} }}]"
+            ),
+            "authSecretRef is required",
+        ),
+        ("ToolRegistry", "tools: [{ name: 'not a name' }]", "spec.tools[0].name"),
+        ("AgentPolicy", "mode: enforce", "at least one of toolAccess and toolBlocklist"),
+        ("AgentPolicy", "toolAccess: { mode: allowlist, rules: [] }", "spec.toolAccess.rules"),
+        (
+            "AgentPolicy",
+            "toolAccess: { mode: denylist, rules: [{ registry: r, tools: [] }] }",
+            "spec.toolAccess.rules[0].tools",
+        ),
+        ("AgentPolicy", "toolBlocklist: [x], mode: sometimes", "spec.mode"),
+        ("Provider", "model: x", "spec.type"),
+        ("Provider", "type: openai, baseURL: somewhere", "spec.baseURL"),
+        ("Provider", "type: openai, pricing: { inputCostPer1K: free }", "spec.pricing.inputCostPer1K"),
+    ];
+    for (kind, spec, expected) in cases {
+        let manifest = format!("kind: {kind}\nmetadata: {{ name: x }}\nspec: {{ {spec} }}");
+        let refusal = create(&plane, &manifest).await.expect_err(&manifest);
+        assert!(refusal.contains(expected), "{manifest}\n{refusal}");
+    }
+    let long = format!(
+        "kind: AgentRuntime\nmetadata: {{ name: {} }}\nspec: {{ promptPackRef: {{ name: p }}, facade: {{}} }}",
+        "x".repeat(58)
+    );
+    assert!(create(&plane, &long).await.expect_err("too long").contains("at most 57 characters"));
+}
