@@ -116,7 +116,8 @@ fn schemas() -> Map<String, Value> {
             "properties": {"limit": number, "offset": number, "totalCount": number, "hasMore": {"type": "boolean"}},
         }),
     );
-    for definition in api::crds() {
+    // Only the kinds that have routes here.
+    for definition in api::kubeopencode::crds() {
         let version = &definition.spec.versions[0];
         let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
         let schema = schema.and_then(|schema| serde_json::to_value(schema).ok()).unwrap_or_default();
