@@ -21,10 +21,10 @@ pub struct Options {
     /// Where logs are kept before their Pod is deleted.
     #[arg(long, value_name = "DIR")]
     log_dir: Option<PathBuf>,
-    /// Image of the facades of AgentRuntimes, unless the resource names another.
+    /// Image of what clients of an agent with a pack talk to, unless the resource names another.
     #[arg(long, value_name = "IMAGE")]
     facade_image: Option<String>,
-    /// Image of the runtimes of AgentRuntimes, unless the resource names another.
+    /// Image of what thinks for an agent with a pack, unless the resource names another.
     #[arg(long, value_name = "IMAGE")]
     framework_image: Option<String>,
 }
