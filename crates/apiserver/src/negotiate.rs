@@ -116,6 +116,18 @@ impl Accept {
         }
     }
 
+    /// The metadata of a stored object alone, copied as it stands: nothing of the object is taken apart.
+    pub fn stored_partial(&self, object: &[u8]) -> Vec<u8> {
+        #[derive(serde::Deserialize)]
+        struct Stored<'a> {
+            #[serde(borrow)]
+            metadata: &'a serde_json::value::RawValue,
+        }
+        let stored: Stored = serde_json::from_slice(object).expect("the store holds the JSON we wrote");
+        let (version, metadata) = (self.meta_version(), stored.metadata.get());
+        format!(r#"{{"kind":"PartialObjectMetadata","apiVersion":"{version}","metadata":{metadata}}}"#).into_bytes()
+    }
+
     /// The metadata of an object alone.
     pub fn partial(&self, object: &Value) -> Value {
         json!({

@@ -197,8 +197,9 @@ pub fn too_large(requested: Revision, current: Revision) -> Status {
 pub fn answer(call: &Call, found: &Found) -> Response {
     let metadata = list_metadata(found);
     let accept = &call.accept;
-    if accept.form == Form::Object && !accept.pretty {
-        return respond::bytes(StatusCode::OK, respond::JSON, object_list(call, &metadata, &found.entries));
+    if !accept.pretty && accept.form != Form::Table {
+        let list = if accept.form == Form::Object { object_list } else { partial_list };
+        return respond::bytes(StatusCode::OK, respond::JSON, list(call, &metadata, &found.entries));
     }
     let values = found.entries.iter().map(|entry| call.value(entry));
     let value = match accept.form {
@@ -234,18 +235,35 @@ fn list_metadata(found: &Found) -> Value {
     metadata
 }
 
-/// Stored bytes strung together.
+/// Whole objects, as stored, strung together.
 fn object_list(call: &Call, metadata: &Value, entries: &[Arc<Entry>]) -> Vec<u8> {
-    let (kind, version) = (json!(call.kind.list_kind), json!(call.kind.api_version()));
-    let head = format!(r#"{{"kind":{kind},"apiVersion":{version},"metadata":{metadata},"items":["#);
     let size: usize = entries.iter().map(|entry| entry.value.len() + 1).sum();
+    let items = entries.iter().map(|entry| call.read(entry).into_bytes());
+    strung(&call.kind.list_kind, &call.kind.api_version(), metadata, size, items)
+}
+
+/// Their metadata alone, as stored, strung together.
+fn partial_list(call: &Call, metadata: &Value, entries: &[Arc<Entry>]) -> Vec<u8> {
+    let items = entries.iter().map(|entry| call.accept.stored_partial(&entry.value));
+    strung("PartialObjectMetadataList", &call.accept.meta_version(), metadata, 0, items)
+}
+
+fn strung<I: AsRef<[u8]>>(
+    kind: &str,
+    version: &str,
+    metadata: &Value,
+    size: usize,
+    items: impl Iterator<Item = I>,
+) -> Vec<u8> {
+    let (kind, version) = (json!(kind), json!(version));
+    let head = format!(r#"{{"kind":{kind},"apiVersion":{version},"metadata":{metadata},"items":["#);
     let mut out = Vec::with_capacity(head.len() + size + 2);
     out.extend_from_slice(head.as_bytes());
-    for (position, entry) in entries.iter().enumerate() {
+    for (position, item) in items.enumerate() {
         if position > 0 {
             out.push(b',');
         }
-        out.extend_from_slice(&call.read(entry).into_bytes());
+        out.extend_from_slice(item.as_ref());
     }
     out.extend_from_slice(b"]}");
     out

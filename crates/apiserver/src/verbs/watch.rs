@@ -220,11 +220,10 @@ impl Following {
     }
 
     fn event(&mut self, out: &mut Vec<u8>, kind: &str, entry: &Entry) {
-        if self.call.accept.form == Form::Object {
-            frame(out, kind, &self.call.read(entry).into_bytes());
-        } else {
-            let value = self.call.value(entry);
-            self.value(out, kind, value);
+        match self.call.accept.form {
+            Form::Object => frame(out, kind, &self.call.read(entry).into_bytes()),
+            Form::Metadata => frame(out, kind, &self.call.accept.stored_partial(&entry.value)),
+            Form::Table => self.value(out, kind, self.call.value(entry)),
         }
     }
 
