@@ -5,5 +5,7 @@
 mod act;
 mod election;
 mod faults;
+mod gate;
 mod run;
+mod signals;
 mod world;
