@@ -19,7 +19,7 @@ impl Hooks for Pod {
             let spec = &mut change.object["spec"];
             // Two names for one field, as Kubernetes keeps them.
             let named = ["serviceAccountName", "serviceAccount"].iter().find_map(|field| spec[*field].as_str());
-            let account = named.filter(|name| !name.is_empty()).unwrap_or("default").to_owned();
+            let account = named.filter(|name| !name.is_empty()).unwrap_or(account::DEFAULT).to_owned();
             if spec.is_object() {
                 spec["serviceAccountName"] = json!(account);
                 spec["serviceAccount"] = json!(account);
@@ -27,7 +27,7 @@ impl Hooks for Pod {
             let class = quality(spec);
             change.object["status"] = json!({ "phase": "Pending", "qosClass": class });
             if change.server.mounts_tokens() {
-                account::mount(change.server, change.object);
+                account::admit(change.server, change.object)?;
             }
         }
         Ok(())
