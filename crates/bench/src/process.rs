@@ -39,3 +39,9 @@ pub fn processor_time(processes: &[u32]) -> Result<Duration> {
     }
     Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
+
+/// Whether a process still holds anything. One that has ended and waits for its parent to take note does not.
+pub fn is_alive(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
