@@ -47,10 +47,14 @@ impl Groups {
         let digest = Sha256::digest(data.as_os_str().as_encoded_bytes());
         let own = format!("orrery-{}", hex::encode(&digest[..6]));
         let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        Self::find_in(Path::new("/sys/fs/cgroup"), &membership, &own)
+    }
+
+    fn find_in(root: &Path, membership: &str, own: &str) -> Self {
         let mut bases = BTreeMap::new();
         for controller in Controller::ALL {
-            let found = version_1(&membership, controller, &own).map(|path| (path, false));
-            let found = found.or_else(|| version_2(&membership, controller, &own).map(|path| (path, true)));
+            let found = version_1(root, membership, controller, own).map(|path| (path, false));
+            let found = found.or_else(|| version_2(root, membership, controller, own).map(|path| (path, true)));
             if let Some(base) = found {
                 bases.insert(controller, base);
             }
@@ -131,19 +135,18 @@ impl Groups {
 }
 
 /// `5:memory:/path` is our place in a version 1 hierarchy.
-fn version_1(membership: &str, controller: Controller, own: &str) -> Option<PathBuf> {
+fn version_1(root: &Path, membership: &str, controller: Controller, own: &str) -> Option<PathBuf> {
     let line = membership.lines().find(|line| {
         line.split(':').nth(1).is_some_and(|names| names.split(',').any(|name| name == controller.name()))
     })?;
     let place = line.splitn(3, ':').nth(2)?.trim_start_matches('/');
-    usable(&Path::new("/sys/fs/cgroup").join(controller.name()).join(place).join(own))
+    usable(&root.join(controller.name()).join(place).join(own))
 }
 
 /// `0::/path` is our place in the version 2 hierarchy. Groups with processes cannot have limited children, so ours is
 /// made beside the one we are in.
-fn version_2(membership: &str, controller: Controller, own: &str) -> Option<PathBuf> {
+fn version_2(root: &Path, membership: &str, controller: Controller, own: &str) -> Option<PathBuf> {
     let place = membership.lines().find_map(|line| line.strip_prefix("0::"))?.trim_start_matches('/');
-    let root = Path::new("/sys/fs/cgroup");
     let parent = Path::new(place).parent().unwrap_or(Path::new(""));
     let base = root.join(parent).join(own);
     let offered = fs::read_to_string(root.join(parent).join("cgroup.subtree_control")).ok()?;
@@ -158,4 +161,71 @@ fn version_2(membership: &str, controller: Controller, own: &str) -> Option<Path
 fn usable(path: &Path) -> Option<PathBuf> {
     fs::create_dir_all(path).ok()?;
     Some(path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const UID: &str = "01a1e233-4aef-7561-bb2d-a701ead51482";
+
+    fn container(limits: &serde_json::Value) -> Container {
+        let container = json!({ "name": "main", "image": "host", "resources": { "limits": limits } });
+        serde_json::from_value(container).expect("a container")
+    }
+
+    /// What the kernel makes by itself in a new group.
+    fn group(base: &Path) -> PathBuf {
+        let group = base.join(format!("{UID}-main"));
+        fs::create_dir_all(&group).expect("a directory");
+        fs::write(group.join("cgroup.procs"), "").expect("a file");
+        group
+    }
+
+    fn text(path: &Path) -> String {
+        fs::read_to_string(path).expect("the file was written")
+    }
+
+    #[test]
+    fn version_2_limits_are_beside_us_and_kill_a_container_as_one() {
+        let root = tempfile::tempdir().expect("a directory");
+        let slice = root.path().join("user.slice/app.slice");
+        fs::create_dir_all(slice.join("run-1.scope")).expect("a directory");
+        fs::write(slice.join("cgroup.subtree_control"), "cpu memory pids\n").expect("a file");
+        let groups = Groups::find_in(root.path(), "0::/user.slice/app.slice/run-1.scope\n", "orrery-x");
+        let group = group(&slice.join("orrery-x"));
+        let (joins, unenforced) = groups.make(UID, &container(&json!({ "cpu": "1500m", "memory": "64Mi" })));
+        assert_eq!((joins.len(), unenforced), (3, Vec::new()));
+        assert_eq!(text(&group.join("cpu.max")), "150000 100000");
+        assert_eq!(text(&group.join("memory.max")), (64 * 1024 * 1024).to_string());
+        assert_eq!(text(&group.join("memory.oom.group")), "1");
+        assert_eq!(text(&group.join("pids.max")), MOST_PROCESSES);
+        fs::write(group.join("memory.events"), "low 0\noom 1\noom_kill 1\n").expect("a file");
+        assert!(groups.was_out_of_memory(UID, "main") && !groups.was_out_of_memory(UID, "other"));
+    }
+
+    #[test]
+    fn a_limit_without_its_controller_is_named() {
+        let root = tempfile::tempdir().expect("a directory");
+        fs::create_dir_all(root.path().join("scope")).expect("a directory");
+        fs::write(root.path().join("cgroup.subtree_control"), "pids\n").expect("a file");
+        let groups = Groups::find_in(root.path(), "0::/scope\n", "orrery-x");
+        group(&root.path().join("orrery-x"));
+        let limits = json!({ "cpu": "1", "memory": "64Mi", "ephemeral-storage": "1Gi" });
+        let (joins, unenforced) = groups.make(UID, &container(&limits));
+        assert_eq!((joins.len(), unenforced), (1, vec!["ephemeral-storage".into(), "cpu".into(), "memory".into()]));
+    }
+
+    #[test]
+    fn version_1_has_a_tree_for_each() {
+        let root = tempfile::tempdir().expect("a directory");
+        let groups = Groups::find_in(root.path(), "4:memory:/a\n3:cpu,cpuacct:/b\n0::/\n", "orrery-x");
+        let (memory, cpu) = (group(&root.path().join("memory/a/orrery-x")), group(&root.path().join("cpu/b/orrery-x")));
+        let (joins, unenforced) = groups.make(UID, &container(&json!({ "cpu": "250m", "memory": "1Gi" })));
+        assert_eq!((joins.len(), unenforced), (2, Vec::new()));
+        assert_eq!(text(&cpu.join("cpu.cfs_quota_us")), "25000");
+        assert_eq!(text(&memory.join("memory.limit_in_bytes")), (1024 * 1024 * 1024).to_string());
+    }
 }

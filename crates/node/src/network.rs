@@ -24,7 +24,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::driver::{Error, Identity, Network as Place, SandboxSpec};
-use crate::process::ShimCommand;
+use crate::process::Shims;
 use crate::process::channel::Channel;
 use crate::shim::wire::{HolderSpec, Reply, Request};
 use services::Table;
@@ -53,7 +53,7 @@ impl Network {
     /// listens on this machine.
     pub async fn open(
         data: &Path,
-        shim: &ShimCommand,
+        shims: &Shims,
         identity: Identity,
         services: (Ipv4Addr, u8),
         api: SocketAddr,
@@ -66,7 +66,7 @@ impl Network {
                 serde_json::to_vec(&spec).map_err(std::io::Error::from).map_err(Error::io("write network.json"))?;
             let path = directory.join("network.json");
             tokio::fs::write(path, text).await.map_err(Error::io("write network.json"))?;
-            shim.start(&directory).await?;
+            shims.start(&directory).await?;
         }
         let taken = Mutex::new(places_on_disk(&data.join("pods")));
         Ok(Arc::new(Self { directory, services, api, taken, table: Table::default() }))

@@ -1,6 +1,9 @@
 //! The process driver: a shim and Linux namespaces for each Pod.
 
 pub(crate) mod channel;
+mod shims;
+
+pub use shims::Shims;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
@@ -9,13 +12,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::FutureExt as _;
-use tokio::io::AsyncReadExt as _;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::driver::{
     Attachment, ContainerSpec, Driver, Error, Event, ExecSpec, Identity, Isolation, Sandbox, SandboxSpec, Watch,
 };
-use crate::shim::wire::{Reply, Report, Request, memory_file};
+use crate::shim::wire::{Reply, Request, memory_file};
 use channel::Channel;
 
 /// First user outside of the users of Pods when we are root. Beyond what distributions and other tools hand out.
@@ -23,64 +25,25 @@ const FIRST_USER: u32 = 0x7000_0000;
 /// How many users a Pod has.
 const USERS: u32 = 65_536;
 
-/// How to start a shim: a program and the words before the Pod's directory.
-#[derive(Clone, Debug)]
-pub struct ShimCommand {
-    /// The program.
-    pub program: PathBuf,
-    /// Words before the Pod's directory.
-    pub arguments: Vec<String>,
-}
-
-impl ShimCommand {
-    /// This very program, under its hidden verb.
-    pub fn own() -> Self {
-        Self { program: PathBuf::from("/proc/self/exe"), arguments: vec!["shim".to_owned()] }
-    }
-
-    /// Starts it for a directory and waits until what it makes is there.
-    pub(crate) async fn start(&self, directory: &Path) -> Result<(), Error> {
-        let mut child = tokio::process::Command::new(&self.program)
-            .args(&self.arguments)
-            .arg(directory)
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .current_dir("/")
-            .stdin(std::process::Stdio::null())
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::null())
-            .process_group(0)
-            .spawn()
-            .map_err(Error::io("start the shim"))?;
-        let mut output = child.stdout.take().ok_or(Error::Gone)?;
-        let mut line = Vec::new();
-        output.read_to_end(&mut line).await.map_err(Error::io("read the shim's report"))?;
-        let _ = child.wait().await;
-        match serde_json::from_slice(&line) {
-            Ok(Report::Ready { .. }) => Ok(()),
-            Ok(Report::Refused { step, message }) => Err(Error::Isolation { step, message }),
-            Err(_) => Err(Error::Gone),
-        }
-    }
-}
-
 /// Runs Pods as processes of this machine.
 pub struct Process {
     pods: PathBuf,
-    shim: ShimCommand,
+    shims: Shims,
+    /// Whether Pods can be users of this machine that nobody else is.
+    has_range: bool,
     subordinate: Option<((u32, u32), (u32, u32))>,
     isolated: bool,
 }
 
 impl Process {
     /// Pods live in `pods`, one directory each.
-    pub fn new(pods: PathBuf, shim: ShimCommand) -> Self {
-        Self { pods, shim, subordinate: subordinate_ids(), isolated: true }
+    pub fn new(pods: PathBuf, shims: Shims) -> Self {
+        Self { pods, shims, has_range: has_range(), subordinate: subordinate_ids(), isolated: true }
     }
 
     /// The same without any isolation: Pods are processes of this machine like any other.
-    pub fn without_isolation(pods: PathBuf, shim: ShimCommand) -> Self {
-        Self { pods, shim, subordinate: None, isolated: false }
+    pub fn without_isolation(pods: PathBuf, shims: Shims) -> Self {
+        Self { pods, shims, has_range: false, subordinate: None, isolated: false }
     }
 
     fn directory(&self, uid: &str) -> PathBuf {
@@ -94,7 +57,7 @@ impl Driver for Process {
         let directory = self.directory(uid);
         let text = serde_json::to_vec(spec).map_err(std::io::Error::from).map_err(Error::io("write sandbox.json"))?;
         tokio::fs::write(directory.join("sandbox.json"), text).await.map_err(Error::io("write sandbox.json"))?;
-        self.shim.start(&directory).await?;
+        self.shims.start(&directory).await?;
         Ok(Arc::new(Shim { directory }))
     }
 
@@ -109,7 +72,7 @@ impl Driver for Process {
             let summary = "none: --node=host was asked for; the Pod sees and may do what you see and may do".to_owned();
             return Isolation { summary, in_force: false };
         }
-        let users = match (nix::unistd::geteuid().is_root(), self.subordinate) {
+        let users = match (self.has_range, self.subordinate) {
             (true, _) => "users that own nothing on this machine",
             (false, Some(_)) => "your user and your subordinate users",
             (false, None) => "your user alone",
@@ -132,7 +95,7 @@ impl Driver for Process {
                 ))),
             };
         }
-        if nix::unistd::geteuid().is_root() {
+        if self.has_range {
             return Ok(Identity::Range { base: FIRST_USER, count: USERS });
         }
         if let Some((uids, gids)) = self.subordinate {
@@ -148,6 +111,21 @@ impl Driver for Process {
             ))),
         }
     }
+}
+
+/// Whether we are root, and of all of this machine's users: in a container without privilege root has few.
+fn has_range() -> bool {
+    let is_ours = |file: &str| {
+        let map = std::fs::read_to_string(file).unwrap_or_default();
+        map.lines().any(|line| {
+            let mut numbers = line.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
+            let (Some(first), Some(_), Some(count)) = (numbers.next(), numbers.next(), numbers.next()) else {
+                return false;
+            };
+            first <= u64::from(FIRST_USER) && u64::from(FIRST_USER) + u64::from(USERS) <= first + count
+        })
+    };
+    nix::unistd::geteuid().is_root() && is_ours("/proc/self/uid_map") && is_ours("/proc/self/gid_map")
 }
 
 /// Subordinate ids of this user, when the helpers that map them are there.

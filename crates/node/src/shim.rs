@@ -1,7 +1,7 @@
 //! The shim: one small process for each Pod, the parent of everything in it.
 //!
-//! `orrery` starts it as a hidden verb of its own binary and then talks to it over a Unix socket in the Pod's directory.
-//! The shim is the first process of the Pod's pid namespace, so that when it goes, by whatever way, the kernel ends
+//! `orrery` has it forked by a process of its own binary under a hidden verb (the nursery) and then talks to it over a
+//! Unix socket in the Pod's directory. The shim is the first process of the Pod's pid namespace, so that when it goes, by whatever way, the kernel ends
 //! everything in the Pod; and it lives on when `orrery` stops or crashes. It has no threads and no async runtime: it
 //! forks, and a process of few pages is what 200 Pods can afford.
 //!
@@ -19,6 +19,7 @@ mod host;
 mod identity;
 mod log;
 mod netlink;
+pub(crate) mod nursery;
 mod root;
 mod sandbox;
 mod serve;
@@ -26,35 +27,10 @@ mod serve;
 pub(crate) mod sys;
 pub(crate) mod wire;
 
-use std::io::Write as _;
-use std::path::Path;
-
-/// Runs the shim for the Pod whose directory is given, and ends this process.
-///
-/// The first line on standard output tells the caller whether the Pod's namespaces are there.
-pub fn main(directory: &Path) -> std::process::ExitCode {
-    match start(directory) {
-        // The parent of the Pod's first process: its work is done.
-        Ok(sandbox::Side::Outside) => std::process::ExitCode::SUCCESS,
-        Ok(sandbox::Side::Inside(shim)) => {
-            serve::run(*shim);
-            std::process::ExitCode::SUCCESS
-        }
-        Err(error) => {
-            let report = wire::Report::Refused { step: error.step.to_owned(), message: error.to_string() };
-            let line = serde_json::to_string(&report).unwrap_or_default();
-            let _ = writeln!(std::io::stdout(), "{line}");
-            std::process::ExitCode::FAILURE
-        }
-    }
-}
-
-/// A Pod's directory makes a Pod; a directory with a network in it makes the Pod network's holder.
-fn start(directory: &Path) -> Result<sandbox::Side, Error> {
-    let Ok(text) = std::fs::read(directory.join("network.json")) else { return sandbox::enter(directory) };
-    let spec = serde_json::from_slice(&text).map_err(std::io::Error::from).during("parse network.json")?;
-    holder::main(directory, &spec)?;
-    Ok(sandbox::Side::Outside)
+/// Runs where shims come from, until its caller is gone. The process must have one thread.
+pub fn main() -> std::process::ExitCode {
+    nursery::run();
+    std::process::ExitCode::SUCCESS
 }
 
 /// A step of the set-up that the kernel refused.

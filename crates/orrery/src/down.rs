@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use node::process::{Process, ShimCommand};
+use node::process::{Process, Shims};
 
 use crate::{data_dir, style};
 
@@ -24,7 +24,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let store = store::Store::open(folder.join("store.db"), store::Options::default())
         .context("the plane is running; stop it first (Ctrl-C or SIGTERM)")?;
     let data = folder.join("node");
-    let driver = Process::new(data.join("pods"), ShimCommand::own());
+    let driver = Process::new(data.join("pods"), Shims::own());
     let ended = node::end_all(&data, &driver).await;
     store.close().await;
     style::say(format_args!("ended {ended} {}", if ended == 1 { "Pod" } else { "Pods" }));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use node::driver::Driver as _;
 use node::images::store::Store;
-use node::process::{Process, ShimCommand};
+use node::process::{Process, Shims};
 
 use crate::{data_dir, style};
 
@@ -47,7 +47,7 @@ pub fn run(options: Options) -> anyhow::Result<()> {
     let store = Store::new(&data);
     match options.verb {
         Verb::Import { source, name } => {
-            let driver = Process::new(data.join("pods"), ShimCommand::own());
+            let driver = Process::new(data.join("pods"), Shims::own());
             let record = store.import(&source, name.as_deref(), &driver.identity(&[])?)?;
             style::say(format_args!("imported {} ({})", record.names.join(", "), record.id));
         }

@@ -81,9 +81,8 @@ enum Command {
 
 fn main() -> ExitCode {
     // A Pod's shim is this program again. It forks, so it must come before anything that could start a thread.
-    let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|verb| verb == "shim") {
-        return node::shim::main(std::path::Path::new(&words.next().unwrap_or_default()));
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == "shim") {
+        return node::shim::main();
     }
     let arguments = Arguments::parse();
     // One provider for every TLS connection of the process; a second call finds it there.

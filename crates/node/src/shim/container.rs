@@ -25,12 +25,14 @@ pub struct Pipes {
 }
 
 /// Starts a container. The keeper is the first process of the container's pid namespace: it reaps, passes signals on and
-/// takes everything with it when the command ends.
+/// takes everything with it when the command ends. A byte on `recorded` lets the command run; everything before that may
+/// happen while the start is being written down.
 pub fn start(
     sandbox: &SandboxSpec,
     spec: &ContainerSpec,
     home: &str,
     cgroups: &[OwnedFd],
+    recorded: &OwnedFd,
     pipes: Pipes,
 ) -> nix::Result<Pid> {
     let isolated = sandbox.identity != Identity::Own;
@@ -49,7 +51,8 @@ pub fn start(
     // else can: it has every capability in the Pod's user namespace, and a container has fewer.
     let _ = nix::sys::prctl::set_dumpable(true);
     let enter = || if isolated { root::enter(sandbox, spec, home) } else { host::show(spec) };
-    let outcome = join(cgroups).and_then(|()| enter()).and_then(|()| {
+    let ready = join(cgroups).and_then(|()| enter()).and_then(|()| wait_for_record(recorded));
+    let outcome = ready.and_then(|()| {
         let (terminal, directory) = (spec.terminal, &spec.working_directory);
         fork_command(&pipes, terminal, isolated.then_some(&spec.confinement), keeps_groups(sandbox), directory, || {
             execute(&spec.command, &spec.environment)
@@ -85,6 +88,14 @@ pub fn execute_in(
 
 fn keeps_groups(sandbox: &SandboxSpec) -> bool {
     matches!(sandbox.identity, Identity::Single { .. })
+}
+
+fn wait_for_record(recorded: &OwnedFd) -> Result<(), Error> {
+    match nix::unistd::read(recorded, &mut [0]) {
+        Ok(1..) => Ok(()),
+        Ok(0) => Err(std::io::Error::other("it could not be written down")).during("record the start"),
+        Err(error) => Err(error).during("record the start"),
+    }
 }
 
 fn join(cgroups: &[OwnedFd]) -> Result<(), Error> {

@@ -23,8 +23,9 @@ pub fn write_nested_maps(pid: Pid, identity: &Identity) -> io::Result<()> {
             write(pid, "gid_map", &format!("{gid} 0 1"))
         }
         Identity::Subordinate { uids, gids } => {
-            write(pid, "uid_map", &format!("0 0 {}", uids.1 + 1))?;
-            write(pid, "gid_map", &format!("0 0 {}", gids.1 + 1))
+            // One line for each of the parent's: the kernel takes no range that is made of two.
+            write(pid, "uid_map", &format!("0 0 1\n1 1 {}", uids.1))?;
+            write(pid, "gid_map", &format!("0 0 1\n1 1 {}", gids.1))
         }
         Identity::Own => Ok(()),
     }

@@ -1,8 +1,12 @@
 //! A container's root file system, built in the container's own mount namespace.
 //!
-//! The root is a directory on disk in which the image appears: for an imported image one overlay; for the host image one
-//! overlay for each directory that programs live in, because the kernel refuses an overlay over a tree with other mounts
-//! below it, and because a list of what may be seen is safer than a list of what may not.
+//! The root is an overlay: the image over a skeleton of directories that every program expects, and above both a layer
+//! of the container's own on disk. Of the host image the directories that programs live in are overlays of their own in
+//! it, because the kernel refuses an overlay over a tree with other mounts below it, and because a list of what may be
+//! seen is safer than a list of what may not.
+//!
+//! The skeleton is in memory and made once for a Pod. Whatever else can be is put into the container's layer before it is
+//! mounted: a file made through an overlay costs the disk several.
 
 use std::fs::{self, File, Permissions};
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -21,7 +25,7 @@ use super::{During as _, Error};
 const SHOWN: &[&str] = &["bin", "etc", "lib", "lib32", "lib64", "libx32", "nix", "opt", "sbin", "usr"];
 /// Directories that programs expect, made where the image has none.
 const EXPECTED: &[&str] =
-    &["/dev", "/etc", "/home", "/mnt", "/root", "/run", "/srv", "/sys", "/var/cache", "/var/lib", "/var/log"];
+    &["dev", "etc", "home", "mnt", "proc", "root", "run", "srv", "sys", "var/cache", "var/lib", "var/log"];
 /// Directories of the host image that a container's root can install into.
 const INSTALLED_INTO: &[&str] = &["/usr/local/bin", "/usr/local/lib", "/usr/local/share"];
 /// Device nodes a container gets.
@@ -37,28 +41,21 @@ const OWN_FILES: &[&str] = &["hosts", "hostname", "resolv.conf"];
 /// links included, and what comes from outside is reached through descriptors only.
 pub fn enter(sandbox: &SandboxSpec, spec: &ContainerSpec, home: &str) -> Result<(), Error> {
     let old = File::options().read(true).custom_flags(libc::O_PATH).open("/").during("open the old root")?;
+    let sources = Sources::open(sandbox, spec, home)?;
     let mut writable = show_image(sandbox, spec, home)?;
     writable.push(PathBuf::from("/"));
-    let sources = Sources::open(sandbox, spec, home)?;
     nix::unistd::pivot_root(".", ".").during("change the root")?;
     std::env::set_current_dir("/").during("enter the new root")?;
 
-    make_directory(Path::new("/proc"))?;
+    // There already, unless the image hides the skeleton.
+    make_skeleton(Path::new("/"))?;
     kernel_views(&sources)?;
-    for directory in EXPECTED {
-        make_directory(Path::new(directory))?;
-    }
-    if fs::symlink_metadata("/var/run").is_err() {
-        symlink("/run", "/var/run").during("link /var/run")?;
-    }
-    for directory in ["/tmp", "/var/tmp"] {
-        make_directory(Path::new(directory))?;
-        fs::set_permissions(directory, Permissions::from_mode(0o1777)).during("open the temporary directory")?;
-    }
     devices(&sources)?;
-    own_files(&sources)?;
     show_programs(&sources)?;
     show_termination_log(&sources, &spec.termination_log)?;
+    if matches!(spec.root, Root::Host { .. }) && !writable.iter().any(|path| path == Path::new("/etc")) {
+        show_own_files(&sources)?;
+    }
     for (volume, source) in spec.mounts.iter().zip(&sources.volumes) {
         make_mount_point(source, Path::new(&volume.path))?;
     }
@@ -80,7 +77,7 @@ pub fn enter(sandbox: &SandboxSpec, spec: &ContainerSpec, home: &str) -> Result<
 /// What comes from outside, opened before the root is changed.
 struct Sources {
     devices: Vec<File>,
-    own_files: Vec<Vec<u8>>,
+    own_files: Vec<File>,
     programs: Vec<(String, File)>,
     termination_log: File,
     volumes: Vec<File>,
@@ -102,9 +99,9 @@ impl Sources {
                 .during("open a device")?,
             own_files: OWN_FILES
                 .iter()
-                .map(|name| fs::read(format!("{}/pod/etc/{name}", stage())))
+                .map(|name| open(format!("{}/pod/etc/{name}", stage())))
                 .collect::<Result<_, _>>()
-                .during("read a file for /etc")?,
+                .during("open a file for /etc")?,
             programs: programs.during("open a program")?,
             termination_log: open(format!("{home}/termination-log")).during("open the termination log")?,
             volumes: spec.mounts.iter().map(open_volume).collect::<Result<_, _>>()?,
@@ -112,25 +109,63 @@ impl Sources {
     }
 }
 
-/// Makes the image appear in the container's root directory and enters that. Returns the mounts that can be written.
+/// Makes the directories that every program expects, where they are not there.
+pub fn make_skeleton(place: &Path) -> Result<(), Error> {
+    for directory in EXPECTED {
+        make_directory(&place.join(directory))?;
+    }
+    for directory in ["tmp", "var/tmp"] {
+        let directory = place.join(directory);
+        make_directory(&directory)?;
+        let mode = fs::metadata(&directory).during("look at a temporary directory")?.permissions().mode();
+        if mode & 0o7777 != 0o1777 {
+            let open = Permissions::from_mode(0o1777);
+            fs::set_permissions(&directory, open).during("open a temporary directory")?;
+        }
+    }
+    if fs::symlink_metadata(place.join("var/run")).is_err() {
+        symlink("/run", place.join("var/run")).during("link /var/run")?;
+    }
+    Ok(())
+}
+
+/// Makes what the host's root has in it: links as they are, and a place for each directory.
+pub fn make_host_skeleton(place: &Path) -> Result<(), Error> {
+    for name in SHOWN {
+        let source = Path::new("/").join(name);
+        let Ok(kind) = fs::symlink_metadata(&source) else { continue };
+        if kind.is_symlink() {
+            let target = fs::read_link(&source).during("read a link of the host's root")?;
+            symlink(target, place.join(name)).during("link a directory of the host's root")?;
+        } else if kind.is_dir() {
+            make_directory(&place.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the image appear in one place, the same for every container as each has mounts of its own, and enters that.
+/// Returns the mounts that can be written.
 fn show_image(sandbox: &SandboxSpec, spec: &ContainerSpec, home: &str) -> Result<Vec<PathBuf>, Error> {
-    let base = format!("{home}/root");
-    make_directory(Path::new(&base))?;
+    let stage = stage();
+    let root = format!("{stage}/root");
     match &spec.root {
         Root::Host { hidden } => {
-            mount(Some(base.as_str()), base.as_str(), None::<&str>, MsFlags::MS_BIND, None::<&str>)
-                .during("bind the root directory")?;
-            std::env::set_current_dir(&base).during("enter the root directory")?;
             make_room(sandbox, spec, home)?;
+            make_own_files(&layer(home, "etc"))?;
+            overlay(&format!("{stage}/host:{stage}/skeleton"), home, "root", Path::new(&root))?;
+            std::env::set_current_dir(&root).during("enter the root directory")?;
             let writable = show_host(home)?;
             hide(hidden)?;
             Ok(writable)
         }
         Root::Image(id) => {
+            make_own_files(&layer(home, "root").join("etc"))?;
             let count = sandbox.images.get(id).map_or(0, Vec::len);
-            let lower: Vec<String> = (0..count).map(|number| format!("{}/images/{id}/{number}", stage())).collect();
-            overlay(&lower.join(":"), home, "image", Path::new(&base))?;
-            std::env::set_current_dir(&base).during("enter the root directory")?;
+            let mut lower: Vec<String> = (0..count).map(|number| format!("{stage}/images/{id}/{number}")).collect();
+            lower.push(format!("{stage}/skeleton"));
+            overlay(&lower.join(":"), home, "root", Path::new(&root))?;
+            std::env::set_current_dir(&root).during("enter the root directory")?;
             Ok(Vec::new())
         }
     }
@@ -141,21 +176,21 @@ fn show_host(home: &str) -> Result<Vec<PathBuf>, Error> {
     let mut writable = Vec::new();
     for name in SHOWN {
         let source = Path::new("/").join(name);
-        let Ok(kind) = fs::symlink_metadata(&source) else { continue };
-        if kind.is_symlink() {
-            let target = fs::read_link(&source).during("read a link of the host's root")?;
-            symlink(target, name).during("link a directory of the host's root")?;
-        } else if kind.is_dir() {
-            make_directory(Path::new(name))?;
-            if overlay(&format!("/{name}"), home, name, Path::new(name)).is_ok() {
-                writable.push(source);
-            } else {
-                // A directory with other mounts below it cannot be overlaid in a user namespace: it is shown read-only.
-                show_read_only(&source, Path::new(name))?;
-            }
+        if !fs::symlink_metadata(&source).is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        match overlay(&format!("/{name}"), home, name, Path::new(name)) {
+            Ok(()) => writable.push(source),
+            // A directory with other mounts below it cannot be overlaid in a user namespace: it is shown read-only.
+            Err(_) => show_read_only(&source, Path::new(name))?,
         }
     }
     Ok(writable)
+}
+
+/// Where the container's own part of an overlay is on disk.
+fn layer(home: &str, name: &str) -> PathBuf {
+    PathBuf::from(format!("{home}/layers/{name}"))
 }
 
 /// Makes room in the host's directories, which belong to somebody who does not exist in the Pod, so that not even its
@@ -172,7 +207,7 @@ fn make_room(sandbox: &SandboxSpec, spec: &ContainerSpec, home: &str) -> Result<
     }
     for (path, is_directory) in rooms {
         let Some((shown, below)) = upper_place(&path) else { continue };
-        let place = Path::new(&format!("{home}/overlay/{shown}/upper")).join(below);
+        let place = layer(home, shown).join(below);
         if is_directory {
             make_directory(&place)?;
         } else {
@@ -209,10 +244,10 @@ fn show_read_only(source: &Path, target: &Path) -> Result<(), Error> {
 }
 
 fn overlay(lower: &str, home: &str, name: &str, target: &Path) -> Result<(), Error> {
-    let layers = format!("{home}/overlay/{name}");
-    make_directory(Path::new(&format!("{layers}/upper")))?;
-    make_directory(Path::new(&format!("{layers}/work")))?;
-    let options = format!("lowerdir={lower},upperdir={layers}/upper,workdir={layers}/work,userxattr");
+    let (upper, work) = (layer(home, name), layer(home, &format!("{name}.work")));
+    make_directory(&upper)?;
+    make_directory(&work)?;
+    let options = format!("lowerdir={lower},upperdir={},workdir={},userxattr", upper.display(), work.display());
     mount(Some("orrery"), target, Some("overlay"), MsFlags::MS_NODEV, Some(options.as_str()))
         .during("overlay the image")
 }
@@ -244,7 +279,6 @@ fn kernel_views(sources: &Sources) -> Result<(), Error> {
             bind_file(&sources.devices[0], Path::new(&target)).during("mask a file of /proc")?;
         }
     }
-    make_directory(Path::new("/sys"))?;
     // Machines that are containers themselves may not let us have /sys; programs live without it.
     let _ = mount(Some("sysfs"), "/sys", Some("sysfs"), flags | MsFlags::MS_RDONLY, None::<&str>);
     Ok(())
@@ -275,14 +309,23 @@ fn devices(sources: &Sources) -> Result<(), Error> {
     mount(Some("shm"), "/dev/shm", Some("tmpfs"), private, Some("mode=1777,size=64m")).during("mount /dev/shm")
 }
 
-/// `hosts`, `hostname` and `resolv.conf` as the Pod has them.
-fn own_files(sources: &Sources) -> Result<(), Error> {
-    for (name, text) in OWN_FILES.iter().zip(&sources.own_files) {
-        let target = Path::new("/etc").join(name);
-        // It may be a link to somewhere that is not there.
-        let _ = fs::remove_file(&target);
+/// `hosts`, `hostname` and `resolv.conf` as the Pod has them, over whatever the image has.
+fn make_own_files(etc: &Path) -> Result<(), Error> {
+    make_directory(etc)?;
+    for name in OWN_FILES {
+        let text = fs::read(format!("{}/pod/etc/{name}", stage())).during("read a file for /etc")?;
+        let target = etc.join(name);
         fs::write(&target, text).during("write a file in /etc")?;
         fs::set_permissions(&target, Permissions::from_mode(0o644)).during("write a file in /etc")?;
+    }
+    Ok(())
+}
+
+/// The same where `/etc` is the host's own and has no layer of the container's: a machine that is a container itself has
+/// mounts in it.
+fn show_own_files(sources: &Sources) -> Result<(), Error> {
+    for (name, source) in OWN_FILES.iter().zip(&sources.own_files) {
+        bind_file(source, &Path::new("/etc").join(name)).during("show a file in /etc")?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use nix::sys::socket::{
 use nix::unistd::{Pid, getegid, geteuid, getpid};
 
 use super::wire::{Identity, Report, SandboxSpec};
-use super::{During as _, Error, holder, host, identity, sys};
+use super::{During as _, Error, holder, host, identity, root, sys};
 
 /// Where the shim's own mount namespace shows the Pod's directory, its volumes and its images. A place that every
 /// machine has and no Pod gets from the host.
@@ -202,6 +202,9 @@ fn open_sources(directory: &Path, spec: &SandboxSpec) -> Result<Sources, Error> 
     Ok(sources)
 }
 
+/// Puts into a directory what belongs there.
+type Fill = fn(&Path) -> Result<(), Error>;
+
 fn set_up(spec: &SandboxSpec, sources: &Sources) -> Result<(), Error> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount(Some("stage"), STAGE, Some("tmpfs"), flags, Some("mode=0755,size=1m")).during("mount the stage")?;
@@ -209,9 +212,20 @@ fn set_up(spec: &SandboxSpec, sources: &Sources) -> Result<(), Error> {
         make_directory(&target)?;
         bind_descriptor(source, &target)
     };
+    for (name, fill) in
+        [("skeleton", root::make_skeleton as Fill), ("host", root::make_host_skeleton), ("root", |_| Ok(()))]
+    {
+        let place = format!("{STAGE}/{name}");
+        make_directory(&place)?;
+        fill(Path::new(&place))?;
+    }
     show(&sources.pod, format!("{STAGE}/pod"))?;
     for (name, source) in &sources.volumes {
-        show(source, format!("{STAGE}/volumes/{name}"))?;
+        let target = format!("{STAGE}/volumes/{name}");
+        show(source, target.clone())?;
+        if let Some(group) = spec.volume_group {
+            give_to_group(Path::new(&target), group).during("give a volume to its group")?;
+        }
     }
     for (name, limit) in &spec.memory_volumes {
         let target = format!("{STAGE}/volumes/{name}");
@@ -229,6 +243,29 @@ fn set_up(spec: &SandboxSpec, sources: &Sources) -> Result<(), Error> {
         let target = format!("{STAGE}/program-{number}");
         File::create(&target).during("make the program's mount point")?;
         bind_descriptor(program, &target)?;
+    }
+    Ok(())
+}
+
+/// Gives a volume and what is in it to a group; what somebody else in the Pod made there stays theirs to give.
+fn give_to_group(path: &Path, group: u32) -> std::io::Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
+    let data = fs::symlink_metadata(path)?;
+    if data.gid() != group {
+        lchown(path, None, Some(group))?;
+    }
+    if data.is_symlink() {
+        return Ok(());
+    }
+    // As a kubelet does: the group may read, and in a directory what is made there is the group's, too.
+    let wanted = data.mode() & 0o7777 | if data.is_dir() { 0o2050 } else { 0o040 };
+    if data.mode() & 0o7777 != wanted {
+        fs::set_permissions(path, fs::Permissions::from_mode(wanted))?;
+    }
+    if data.is_dir() {
+        for entry in fs::read_dir(path)? {
+            give_to_group(&entry?.path(), group)?;
+        }
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt as _;
 
@@ -211,7 +212,7 @@ impl Pod {
                 if let Some(event) = event {
                     self.tell(&event);
                 }
-                self.remove(vec![format!("{home}/root"), format!("{home}/overlay")]);
+                self.remove(vec![format!("{home}/layers")]);
             }
         }
     }
@@ -290,27 +291,45 @@ impl Pod {
         if self.closing.is_some() || self.containers.get(&spec.name).is_some_and(|container| container.alive) {
             return Err(std::io::Error::other("the container is still running, or the Pod is closing"));
         }
-        let home = format!("{}/pod/containers/{}/{}", stage(), spec.name, spec.attempt);
+        let above = format!("{}/pod/containers/{}", stage(), spec.name);
+        let home = format!("{above}/{}", spec.attempt);
         // The directory is the mark that this start happened. One that is there already must never be run again.
-        fs::create_dir_all(format!("{}/pod/containers/{}", stage(), spec.name))?;
+        fs::create_dir_all(&above)?;
         fs::create_dir(&home)?;
-        File::create(format!("{home}/termination-log"))?;
-        let started = jiff::Timestamp::now().as_millisecond();
-        let record = File::options().create_new(true).write(true).open(format!("{home}/state.json"))?;
-        write_state(&record, &State::Running { started })?;
-        File::open(&home)?.sync_all()?;
-        File::open(format!("{}/pod/containers/{}", stage(), spec.name))?.sync_all()?;
-        let log = Log::open(File::open(&home)?)?;
+        let started = self.start_in(&home, spec, cgroups);
+        if started.is_err() {
+            // It surely did not happen, and may be tried again.
+            let _ = fs::remove_dir_all(&home);
+        }
+        started
+    }
 
+    fn start_in(&self, home: &str, spec: ContainerSpec, cgroups: Vec<OwnedFd>) -> std::io::Result<(String, Container)> {
+        File::create(format!("{home}/termination-log"))?;
+        let record = File::options().create_new(true).write(true).open(format!("{home}/state.json"))?;
+        let log = Log::open(File::open(home)?)?;
         let Streams { inside, outputs, attachments } = Streams::make(&spec)?;
         let (starting, starting_end) = pipe()?;
         let (ended, ended_end) = pipe()?;
+        let (recorded, record_done) = std::io::pipe()?;
         let pipes = Pipes { streams: inside, started: starting_end, ended: ended_end };
-        let keeper = start(&self.shim.spec, &spec, &home, &cgroups, pipes)?;
+        let started = jiff::Timestamp::now().as_millisecond();
+        let keeper = start(&self.shim.spec, &spec, home, &cgroups, &recorded.into(), pipes)?;
+        // Durable before the command runs. The keeper needs the time anyway, to build the container.
+        let durable = write_state(&record, &State::Running { started })
+            .and_then(|()| sync(home))
+            .and_then(|()| sync(&format!("{home}/..")));
+        if let Err(error) = durable {
+            let _ = kill(keeper, Signal::SIGKILL);
+            let _ = waitpid(keeper, None);
+            return Err(error);
+        }
+        // A keeper that has given up by now says so itself.
+        let _ = (&record_done).write_all(b"!");
         let name = spec.name.clone();
         let container = Container {
             spec,
-            home,
+            home: home.to_owned(),
             keeper,
             alive: true,
             state: None,
@@ -511,6 +530,10 @@ fn read_text(pipe: &OwnedFd) -> Option<String> {
     let mut text = [0; 2048];
     let length = nix::unistd::read(pipe, &mut text).unwrap_or(0);
     (length > 0).then(|| String::from_utf8_lossy(&text[..length]).into_owned())
+}
+
+fn sync(directory: &str) -> std::io::Result<()> {
+    File::open(directory)?.sync_all()
 }
 
 fn write_state(record: &File, state: &State) -> std::io::Result<()> {

@@ -24,6 +24,15 @@ fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(1, std::iter::Iterator::count)
 }
 
+/// Whether children that end are forgotten by the kernel instead of being kept until somebody asks how.
+pub fn forget_children(forget: bool) -> nix::Result<()> {
+    use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+    let handler = if forget { SigHandler::SigIgn } else { SigHandler::SigDfl };
+    let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
+    // SAFETY: neither way runs code of ours in a signal handler.
+    unsafe { sigaction(Signal::SIGCHLD, &action) }.map(drop)
+}
+
 /// A descriptor for a process, to enter its namespaces.
 pub fn process_descriptor(pid: Pid) -> nix::Result<OwnedFd> {
     // SAFETY: takes two integers, returns a new descriptor that nobody else owns.

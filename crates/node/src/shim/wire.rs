@@ -26,6 +26,8 @@ pub struct SandboxSpec {
     pub identity: Identity,
     /// Directories that volumes come from, by volume name.
     pub volumes: BTreeMap<String, PathBuf>,
+    /// The group that volumes belong to, where only the Pod's own root can give them to it.
+    pub volume_group: Option<u32>,
     /// Volumes that live in memory: bytes at most, by volume name.
     pub memory_volumes: BTreeMap<String, Option<u64>>,
     /// Layers of imported images, by image id, top layer first.

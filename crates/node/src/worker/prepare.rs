@@ -73,6 +73,7 @@ impl Worker {
         self.write_volumes(&identity).await?;
         let spec = SandboxSpec {
             hostname: self.hostname(),
+            volume_group: self.fs_group().filter(|_| matches!(identity, Identity::Subordinate { .. })),
             identity,
             volumes: layout.directories,
             memory_volumes: layout.memory,
@@ -206,6 +207,7 @@ impl Worker {
         for (name, text) in [("hosts", hosts), ("hostname", format!("{hostname}\n")), ("resolv.conf", resolver)] {
             let path = etc.join(name);
             fs::write(&path, text)?;
+            fs::set_permissions(&path, Permissions::from_mode(0o644))?;
             give(&path, identity, None)?;
         }
         Ok(())

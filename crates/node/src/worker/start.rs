@@ -4,9 +4,9 @@ use jiff::Timestamp;
 
 use super::prepare::words_of;
 use super::{Worker, back_off};
-use crate::driver::{ContainerSpec, Error};
+use crate::driver::{ContainerSpec, Error, Root, SandboxSpec};
 use crate::environment;
-use crate::lifecycle::{Obstacle, State};
+use crate::lifecycle::{Container, Obstacle, State};
 use crate::{plan, probes};
 
 impl Worker {
@@ -17,6 +17,11 @@ impl Worker {
             Ok(spec) => spec,
             Err((reason, message)) => return self.hinder(name, reason, &message),
         };
+        if let Root::Image(id) = &spec.root
+            && !self.sandbox_shows(id)
+        {
+            return self.reopen(name).await;
+        }
         let Some(sandbox) = self.sandbox.clone() else { return };
         let cgroups = self.node.limit(&self.uid, &declared, &mut self.facts);
         let outcome = sandbox.start(&spec, cgroups).await;
@@ -29,8 +34,11 @@ impl Worker {
             Ok(()) => {
                 container.attempts = attempt + 1;
                 container.tries = 0;
-                container.ready = false;
-                container.started = false;
+                // Said at once when there is nothing to wait for: one write of the status, not two.
+                let waits = declared.startup_probe.is_some()
+                    || declared.lifecycle.as_ref().is_some_and(|hooks| hooks.post_start.is_some());
+                container.started = !waits;
+                container.ready = !waits && declared.readiness_probe.is_none();
                 container.stopping = None;
                 container.state = State::Running { since: Timestamp::now() };
                 let say = |reason: &str, words: &str| self.node.events.say(&self.pod, "Normal", reason, words);
@@ -45,6 +53,30 @@ impl Worker {
             Err(Error::Refused(words)) => self.note_refusal(name, attempt, &words),
             Err(error) => self.hinder(name, "CreateContainerError", &words_of(&error)),
         }
+    }
+
+    /// Whether the image was there when the sandbox was made. Later nothing more can be shown in it.
+    fn sandbox_shows(&self, image: &str) -> bool {
+        let text = std::fs::read(self.directory.join("sandbox.json")).unwrap_or_default();
+        serde_json::from_slice::<SandboxSpec>(&text).is_ok_and(|spec| spec.images.contains_key(image))
+    }
+
+    /// Makes another sandbox for an image that came later, as long as nothing runs in this one.
+    async fn reopen(&mut self, name: &str) {
+        let is_running = |container: &Container| matches!(container.state, State::Running { .. });
+        if self.containers.values().any(is_running) {
+            let words =
+                "the image came when other containers of the Pod already ran: delete the Pod, and another has it";
+            return self.hinder(name, "ErrImagePull", words);
+        }
+        self.watcher = None;
+        if let Some(sandbox) = self.sandbox.take()
+            && let Err(error) = sandbox.close(Vec::new()).await
+        {
+            tracing::warn!(pod = self.uid, %error, "the Pod's sandbox did not close");
+        }
+        self.facts.sandboxed = false;
+        self.retry = Some(Timestamp::now());
     }
 
     /// A start that the shim refused is on disk when it got so far that it counts; otherwise it never happened.

@@ -258,3 +258,53 @@ async fn a_pod_whose_directory_was_removed_by_hand_ends_by_itself() {
     assert!(by_hand.status().unwrap().success());
     until(|| nix::sys::signal::kill(shim, None).is_err()).await;
 }
+
+/// As root there are users enough. Somebody else has those of `/etc/subuid`; without any, it is said who can help.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_has_as_many_users_as_this_machine_gives() {
+    let world = World::new().await;
+    let container = |name: &str, user: u32, script: &str| {
+        json!({ "name": name, "command": ["sh", "-c", script], "securityContext": { "runAsUser": user },
+                "volumeMounts": [{ "name": "data", "mountPath": "/data" }] })
+    };
+    world
+        .create(
+            "two",
+            json!({
+                "restartPolicy": "Never",
+                "securityContext": { "fsGroup": 3000 },
+                "initContainers": [container("first", 1000, "touch /data/x; mkdir -m 700 /data/own")],
+                "containers": [container("main", 2000, "id -u; id -G; stat -c %u:%g /data/x; ls /data/own 2>/dev/null || echo closed")],
+                "volumes": [{ "name": "data", "emptyDir": {} }],
+            }),
+        )
+        .await;
+    let many = nix::unistd::geteuid().is_root() || std::env::var_os("ORRERY_TEST_SUBORDINATE").is_some();
+    if !many {
+        world.until("two", |pod| serde_json::to_string(&pod.status).unwrap().contains("/etc/subuid")).await;
+        return;
+    }
+    world.over("two").await;
+    let log = world.logs("two", "main").await;
+    let lines: Vec<&str> = log.lines().collect();
+    assert!(lines[0] == "2000" && lines[1].contains("3000") && lines[2] == "1000:3000", "{log}");
+    assert!(log.ends_with("closed\n"), "one user's files are not another's: {log}");
+    world.delete("two").await;
+}
+
+/// A log is turned over at 10 MB: what is shown is the end, without a gap.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_log_is_cut_at_its_beginning_only() {
+    let world = World::new().await;
+    let pod = json!({ "restartPolicy": "Never", "containers": [{ "name": "main", "command": ["seq", "600000"] }] });
+    let pod = world.create("long", pod).await;
+    world.over("long").await;
+    let log = world.logs("long", "main").await;
+    let numbers: Vec<u32> = log.lines().map(|line| line.parse().unwrap()).collect();
+    assert!(numbers[0] > 1, "it was turned over");
+    assert_eq!(numbers.last(), Some(&600_000));
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "a gap");
+    let kept = std::fs::read_dir(world.data.path().join("pods").join(pod.uid().unwrap()).join("containers/main/0"));
+    let logs = kept.unwrap().flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("log")).count();
+    assert_eq!(logs, 2, "one older file is kept");
+}

@@ -68,7 +68,7 @@ async fn pods_that_behave_badly_leave_nothing_behind() {
         ("shouts", "echo up; yes 'a line that fills the log' | head -c 30000000; sleep 1000"),
         (
             "opens",
-            "echo up; i=0; while [ $i -lt 10000 ]; do eval \"exec 9>/tmp/f$i\" || break; i=$((i+1)); done; sleep 1000",
+            "exec bash -c 'ulimit -n $(ulimit -Hn); for i in {1..10000}; do exec {file}>/tmp/$i || break; done; echo up; sleep 1000'",
         ),
     ];
     let mut uids = Vec::new();
@@ -81,9 +81,7 @@ async fn pods_that_behave_badly_leave_nothing_behind() {
     }
     for (name, _) in scripts {
         world.until(name, |pod| phase(pod) == "Running").await;
-        while !world.logs(name, "main").await.contains("up") {
-            tokio::task::yield_now().await;
-        }
+        world.said(name, "up").await;
     }
     assert!(processes_with(&mark).len() >= 4 + 8, "the marks are seen from outside");
     // A shim's are hidden from everybody but root.

@@ -12,3 +12,4 @@ mod ordinary;
 mod plane;
 mod sandbox;
 mod support;
+mod tokens;

@@ -23,6 +23,7 @@ pub struct World {
     pub data: tempfile::TempDir,
     pub driver: Arc<dyn Driver>,
     pub network: Option<Arc<Network>>,
+    client: kube::Client,
     handle: Option<node::Handle>,
 }
 
@@ -36,7 +37,17 @@ impl World {
         let driver: Arc<dyn Driver> = Arc::new(driver(data.path().join("pods")));
         let access = Arc::new(node::Access::new(data.path(), driver.clone()));
         let plane = Plane::with_pods(access).await;
-        let mut world = Self { plane, data, driver, network: None, handle: None };
+        let client = plane.client();
+        let mut world = Self { plane, data, driver, network: None, client, handle: None };
+        world.start().await;
+        world
+    }
+
+    /// With a node that sees its API through a client of the test's own.
+    pub async fn with_client(client: impl FnOnce(&Plane) -> kube::Client) -> Self {
+        let mut world = Self::new().await;
+        world.stop().await;
+        world.client = client(&world.plane);
         world.start().await;
         world
     }
@@ -54,7 +65,7 @@ impl World {
 
     pub async fn start(&mut self) {
         let config = node::Config {
-            client: self.plane.client(),
+            client: self.client.clone(),
             name: NODE.into(),
             data: self.data.path().to_owned(),
             driver: self.driver.clone(),
@@ -114,6 +125,17 @@ impl World {
     pub async fn logs(&self, name: &str, container: &str) -> String {
         let parameters = LogParams { container: Some(container.into()), ..LogParams::default() };
         self.api::<Pod>().logs(name, &parameters).await.unwrap()
+    }
+
+    /// Waits until a container has said something.
+    pub async fn said(&self, name: &str, words: &str) {
+        let saying = async {
+            while !self.logs(name, "main").await.contains(words) {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        let patience = std::time::Duration::from_mins(1);
+        assert!(tokio::time::timeout(patience, saying).await.is_ok(), "{name} never said {words}");
     }
 
     /// Deletes and waits until it is gone.
@@ -264,9 +286,7 @@ async fn a_delete_gives_grace_and_then_none() {
     }
     for name in ["polite", "stubborn"] {
         world.until(name, |pod| phase(pod) == "Running").await;
-        while !world.logs(name, "main").await.contains("up") {
-            tokio::task::yield_now().await;
-        }
+        world.said(name, "up").await;
         world.delete(name).await;
     }
 }
@@ -305,9 +325,7 @@ async fn a_killed_shim_takes_its_pod_along_and_never_means_a_second_run() {
     let always = world.create("always", json!({ "containers": container })).await;
     for pod in [&once, &always] {
         world.until(&pod.name_any(), |pod| phase(pod) == "Running").await;
-        while !world.logs(&pod.name_any(), "main").await.contains("up") {
-            tokio::task::yield_now().await;
-        }
+        world.said(&pod.name_any(), "up").await;
         crate::support::kill_shim(&world.data.path().join("pods").join(pod.uid().unwrap()));
     }
     let pod = world.over("once").await;

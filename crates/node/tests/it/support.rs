@@ -7,13 +7,13 @@ use std::sync::Arc;
 use node::driver::{
     Confinement, ContainerSpec, Driver as _, Event, Exit, Identity, Root, Sandbox, SandboxSpec, State, Watch,
 };
-use node::process::{Process, ShimCommand};
+use node::process::{Process, Shims};
 
-pub fn shim() -> ShimCommand {
+pub fn shim() -> Shims {
     // Another user may not be able to reach where it was built.
     let copied = std::env::var_os("ORRERY_TEST_SHIM").map(PathBuf::from);
     let program = copied.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_orrery-shim")));
-    ShimCommand { program, arguments: Vec::new() }
+    Shims::new(program, Vec::new())
 }
 
 pub struct Bench {
@@ -83,6 +83,7 @@ pub fn spec(identity: Identity, volumes: BTreeMap<String, PathBuf>) -> SandboxSp
         hostname: "pod".into(),
         identity,
         volumes,
+        volume_group: None,
         memory_volumes: BTreeMap::new(),
         images: BTreeMap::new(),
         network: None,

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use node::driver::Driver;
 use node::images::{Images, Rule};
 use node::network::Network;
-use node::process::{Process, ShimCommand};
+use node::process::{Process, Shims};
 use tokio_util::sync::CancellationToken;
 
 /// How Pods run on this machine.
@@ -47,6 +47,7 @@ pub struct Machine {
     options: Options,
     data: PathBuf,
     driver: Arc<dyn Driver>,
+    shims: Shims,
     services: (Ipv4Addr, u8),
 }
 
@@ -54,12 +55,12 @@ impl Machine {
     /// Keeps its files below the plane's data directory.
     pub fn new(options: Options, folder: &Path, services: (Ipv4Addr, u8)) -> Self {
         let data = folder.join("node");
-        let (pods, shim) = (data.join("pods"), ShimCommand::own());
+        let (pods, shims) = (data.join("pods"), Shims::own());
         let driver = Arc::new(match options.kind {
-            Kind::Process => Process::new(pods, shim),
-            Kind::Host => Process::without_isolation(pods, shim),
+            Kind::Process => Process::new(pods, shims.clone()),
+            Kind::Host => Process::without_isolation(pods, shims.clone()),
         });
-        Self { options, data, driver, services }
+        Self { options, data, driver, shims, services }
     }
 
     /// Whether Pods have file systems of their own, in which something can be shown to them anywhere.
@@ -105,7 +106,7 @@ impl Machine {
     pub async fn run(self, client: kube::Client, api: SocketAddr, stop: CancellationToken) -> anyhow::Result<()> {
         let network = if self.is_isolated() {
             let identity = self.driver.identity(&[]).context("this machine cannot isolate Pods")?;
-            let opened = Network::open(&self.data, &ShimCommand::own(), identity, self.services, api).await;
+            let opened = Network::open(&self.data, &self.shims, identity, self.services, api).await;
             Some(opened.context("the Pod network could not be made")?)
         } else {
             None

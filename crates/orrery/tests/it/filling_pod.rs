@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rstest::rstest;
+
 use crate::kubectl::find_kubectl;
 
 /// A plane on a small disk of its own, in a mount namespace of its own. Killed when dropped.
@@ -14,17 +16,27 @@ struct Small {
     data: PathBuf,
 }
 
+/// Mounts the disk and shows the program in a place that everybody can reach, then becomes the user.
+const START: &str = r#"
+mount -t tmpfs -o size=64m,mode=700,uid=$2,gid=$2 small "$1" && touch "$1.program" && mount --bind "$0" "$1.program" || exit 1
+as=; [ "$2" = 0 ] || as="setpriv --reuid=$2 --regid=$2 --clear-groups --"
+exec $as "$1.program" up --data-dir "$1" --api-port 0 --server-port 0"#;
+
 impl Small {
-    fn start() -> Self {
+    /// As root or as somebody who owns nothing; for those who are not root, as themselves.
+    fn start(user: u32) -> Self {
         let home = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let data = home.path().join("data");
         std::fs::create_dir(&data).unwrap();
         let said = home.path().join("said");
+        let is_root = nix::unistd::geteuid().is_root();
         let mut command = Command::new("unshare");
-        command.args(if nix::unistd::geteuid().is_root() { ["-m", "--"] } else { ["-Urm", "--"] });
+        command.args(if is_root { ["-m", "--"] } else { ["-Urm", "--"] });
         let mut process = command
-            .args(["sh", "-c", r#"mount -t tmpfs -o size=64m,mode=700 small "$1" && exec "$0" up --data-dir "$1" --api-port 0 --server-port 0"#])
+            .args(["sh", "-c", START])
             .args([Path::new(env!("CARGO_BIN_EXE_orrery")), &data])
+            .arg(if is_root { user.to_string() } else { "0".to_owned() })
             .stdin(Stdio::null())
             .stderr(File::create(&said).unwrap())
             .spawn()
@@ -89,9 +101,11 @@ fn pod(name: &str, script: &str) -> String {
     .to_string()
 }
 
-#[test]
-fn a_full_disk_stops_writes_and_nothing_else() {
-    let plane = Small::start();
+#[rstest]
+#[case::as_root(0)]
+#[case::as_an_ordinary_user(54_321)]
+fn a_full_disk_stops_writes_and_nothing_else(#[case] user: u32) {
+    let plane = Small::start(user);
     let apply = |name: &str, script: &str| {
         let file = plane.home.path().join(name);
         std::fs::write(&file, pod(name, script)).unwrap();
@@ -122,4 +136,8 @@ fn a_full_disk_stops_writes_and_nothing_else() {
     let ended = ["get", "pod", "worker", "-o", "jsonpath={.status.containerStatuses[0].state.terminated.exitCode}"];
     plane.until(&ended, |output| output.stdout == b"5");
     plane.says(&["create", "configmap", "accepted"]);
+    // And Pods start again.
+    apply("late", "exit 6");
+    let ended = ["get", "pod", "late", "-o", "jsonpath={.status.containerStatuses[0].state.terminated.exitCode}"];
+    plane.until(&ended, |output| output.stdout == b"6");
 }

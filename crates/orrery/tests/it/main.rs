@@ -10,6 +10,7 @@ mod damage;
 mod filling_pod;
 mod full_disk;
 mod house;
+mod images;
 mod init;
 mod kill;
 mod kubectl;
