@@ -6,7 +6,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 export ORRERY_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/orrery
 
-.PHONY: help up ui test test-browser test-long test-kubernetes bench lint format licences tools
+.PHONY: help up ui test test-browser test-long faults test-kubernetes bench lint format licences tools
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,12 +43,17 @@ test-long: ## The same with every kill round and every fault seed
 	@scripts/tools build test
 	ORRERY_TEST_LONG=1 $(CARGO) test --workspace --locked
 
+faults: ## Run the fault harness thousands of times, optimised; writes docs/faults.md
+	@scripts/tools build test
+	CARGO="$(CARGO)" scripts/faults docs/faults.md
+
 test-kubernetes: ## Judge the embedded API by a real kube-apiserver (needs Go or KUBEBUILDER_ASSETS)
 	@scripts/tools build test
 	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery-apiserver --features differential --test differential
 	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery-workloads --features differential --test differential
 	KUBECTL="$$(scripts/kubernetes-binaries)/kubectl" $(CARGO) test --locked --package orrery --test it kubectl
 	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery-server --features differential --test differential
+	HELM="$$(scripts/helm)" KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery --features chart --test chart
 
 bench: ui ## Measure, side by side with kube-apiserver where it is there; writes docs/benchmarks.md
 	@scripts/tools build browser

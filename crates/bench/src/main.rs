@@ -2,14 +2,18 @@
 //!
 //! A benchmark is a section: a function that fills a table. New ones go into [`SECTIONS`].
 
+mod controller;
 mod echo;
 mod machine;
 mod plane;
 mod pods;
 mod process;
 mod report;
+mod schedules;
 mod server;
+mod stage;
 mod subject;
+mod tasks;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,12 +21,19 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Parser;
 
-use crate::report::Section;
+use crate::report::{Number, Section};
 
 type Measure = fn(&Arguments) -> Result<Section>;
 
 /// What can be measured: a name for `--only`, and how.
-const SECTIONS: &[(&str, Measure)] = &[("plane", plane::run), ("pods", pods::run), ("server", server::run)];
+const SECTIONS: &[(&str, Measure)] = &[
+    ("plane", plane::run),
+    ("pods", pods::run),
+    ("server", server::run),
+    ("tasks", tasks::run),
+    ("schedules", schedules::run),
+    ("controller", controller::run),
+];
 
 #[derive(Debug, Parser)]
 #[command(about = "Measure Orrery and write docs/benchmarks.md")]
@@ -47,6 +58,24 @@ struct Arguments {
     data: PathBuf,
     #[command(subcommand)]
     role: Option<echo::Role>,
+}
+
+impl Arguments {
+    fn orrery(&self) -> Result<PathBuf> {
+        let beside = std::env::current_exe()?.with_file_name("orrery");
+        Ok(self.orrery.clone().unwrap_or(beside))
+    }
+
+    /// Measures as often as asked.
+    fn rounds<F: Future<Output = Result<Vec<Number>>>>(&self, measure: impl Fn() -> F) -> Result<Vec<Vec<Number>>> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let mut rounds = Vec::new();
+        for round in 1..=self.rounds {
+            eprintln!("round {round} of {}", self.rounds);
+            rounds.push(runtime.block_on(measure())?);
+        }
+        Ok(rounds)
+    }
 }
 
 fn main() -> Result<()> {

@@ -41,8 +41,7 @@ const ROWS: &[(&str, Option<Target>)] = &[
 
 /// Measures both sides in turn and takes the medians.
 pub fn run(arguments: &Arguments) -> Result<Section> {
-    let beside = std::env::current_exe()?.with_file_name("orrery");
-    let orrery = Subject::Orrery(arguments.orrery.clone().unwrap_or(beside));
+    let orrery = Subject::Orrery(arguments.orrery()?);
     let kubernetes =
         arguments.kubernetes.as_ref().filter(|path| !path.is_empty()).map(|path| Subject::Kubernetes(path.into()));
     let facts = machine::facts(&arguments.data)?;

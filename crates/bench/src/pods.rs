@@ -43,20 +43,9 @@ const fn at_most(time: Duration) -> Target {
 
 /// Measures and takes the medians of the rounds.
 pub fn run(arguments: &Arguments) -> Result<Section> {
-    let beside = std::env::current_exe()?.with_file_name("orrery");
-    let orrery = arguments.orrery.clone().unwrap_or(beside);
+    let orrery = arguments.orrery()?;
     let facts = machine::facts(&arguments.data)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let mut rounds = Vec::new();
-    for round in 1..=arguments.rounds {
-        eprintln!("round {round} of {}", arguments.rounds);
-        rounds.push(runtime.block_on(measure(&orrery, &arguments.data))?);
-    }
-    let rows = ROWS.iter().enumerate().map(|(index, (name, target))| {
-        let numbers = rounds.iter().map(|round| round[index]).collect();
-        let orrery = Number::median(numbers).context("no round was measured")?;
-        Ok(Row { name, orrery, kubernetes: None, target: *target })
-    });
+    let rounds = arguments.rounds(|| measure(&orrery, &arguments.data))?;
     let now = jiff::Timestamp::now().strftime("%F");
     let introduction = format!(
         "`make bench`, {now}. {facts}\n\n{COUNT} Pods of the host image, each with its own namespaces, address and service \
@@ -66,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<Section> {
          in the middle.",
         arguments.rounds
     );
-    Ok(Section { title: "Pods", introduction, rows: rows.collect::<Result<_>>()? })
+    Ok(Section { title: "Pods", introduction, rows: Row::of(ROWS, &rounds)? })
 }
 
 async fn measure(orrery: &Path, data: &Path) -> Result<Vec<Number>> {

@@ -37,6 +37,8 @@ pub enum Number {
     Time(Duration),
     /// Bytes: less is better.
     Size(u64),
+    /// Of things: less is better.
+    Count(f64),
 }
 
 /// What we want a number to be.
@@ -51,7 +53,7 @@ pub enum Target {
 impl Number {
     fn raw(self) -> f64 {
         match self {
-            Self::Rate(rate) => rate,
+            Self::Rate(number) | Self::Count(number) => number,
             Self::Time(time) => time.as_secs_f64(),
             #[expect(clippy::cast_precision_loss, reason = "for people to read")]
             Self::Size(bytes) => bytes as f64,
@@ -63,6 +65,8 @@ impl Number {
             Self::Rate(rate) => format!("{rate:.0}/s"),
             Self::Time(time) => milliseconds(time),
             Self::Size(_) => format!("{:.1} MB", self.raw() / 1e6),
+            Self::Count(count) if count.fract() == 0.0 => format!("{count:.0}"),
+            Self::Count(count) => format!("{count:.2}"),
         }
     }
 
@@ -70,7 +74,7 @@ impl Number {
     fn better_than(self, other: Self) -> f64 {
         match self {
             Self::Rate(rate) => rate / other.raw(),
-            Self::Time(_) | Self::Size(_) => other.raw() / self.raw(),
+            Self::Time(_) | Self::Size(_) | Self::Count(_) => other.raw() / self.raw(),
         }
     }
 
@@ -82,6 +86,16 @@ impl Number {
 }
 
 impl Row {
+    /// The medians of what was measured in each round, where there is nothing to compare with.
+    pub fn of(rows: &[(&'static str, Option<Target>)], rounds: &[Vec<Number>]) -> Result<Vec<Self>> {
+        let row = |(index, (name, target)): (usize, &(&'static str, Option<Target>))| {
+            let numbers = rounds.iter().map(|round| round[index]).collect();
+            let orrery = Number::median(numbers).context("no round was measured")?;
+            Ok(Self { name, orrery, kubernetes: None, target: *target })
+        };
+        rows.iter().enumerate().map(row).collect()
+    }
+
     fn line(&self) -> String {
         let ratio = self.kubernetes.map(|theirs| self.orrery.better_than(theirs));
         let (target, met) = match self.target {

@@ -31,9 +31,10 @@ impl Archive {
         let namespace = task.namespace().unwrap_or_default();
         let directory = self.of(&namespace, &task.name_any(), &task.uid().unwrap_or_default());
         let api: Api<Pod> = Api::namespaced(client.clone(), &namespace);
-        let spec = pod.spec.clone().unwrap_or_default();
-        let containers = spec.init_containers.into_iter().flatten().chain(spec.containers);
-        for container in containers {
+        // One without a status has not started, and so has no log.
+        let status = pod.status.clone().unwrap_or_default();
+        let init = status.init_container_statuses.into_iter().flatten();
+        for container in init.chain(status.container_statuses.into_iter().flatten()) {
             let parameters =
                 LogParams { container: Some(container.name.clone()), timestamps: true, ..LogParams::default() };
             let kept = match read(&api, &pod.name_any(), &parameters).await {

@@ -34,6 +34,8 @@ pub trait Cached: Resource<DynamicType = ()> + DeserializeOwned + Serialize + Cl
 impl<K: Resource<DynamicType = ()> + DeserializeOwned + Serialize + Clone + Send + Sync + 'static> Cached for K {}
 
 type Subscriber<K> = Box<dyn Fn(&Change<K>) + Send + Sync>;
+/// Takes away from an object what nobody reads.
+pub(crate) type Trim<K> = fn(&mut K);
 
 /// The objects of one kind.
 pub struct Cache<K> {
@@ -41,6 +43,8 @@ pub struct Cache<K> {
     selector: Selector,
     /// Where to list and watch: one entry "" for everything, or one a namespace.
     scopes: Vec<String>,
+    /// Takes away what nobody reads.
+    trim: Trim<K>,
     store: RwLock<Store<K>>,
     subscribers: RwLock<Vec<Subscriber<K>>>,
     synced: watch::Sender<usize>,
@@ -58,7 +62,7 @@ pub(crate) trait AnyCache: Send + Sync {
     /// Takes in one event of a watch on this cache's scope and selection.
     fn deliver(&self, scope: &str, event: WatchEvent<Value>);
     /// Takes in one event of the whole kind, as far as it concerns this cache.
-    fn hear(&self, event: WatchEvent<Value>);
+    fn hear(&self, event: &WatchEvent<Value>);
     /// Lists everything once.
     fn refresh(&self, client: Client) -> BoxFuture<'_, Result<(), Error>>;
     /// Lists and watches until told to stop.
@@ -69,7 +73,7 @@ pub(crate) trait AnyCache: Send + Sync {
 }
 
 impl<K: Cached> Cache<K> {
-    fn new(selector: Selector, namespaces: &[String]) -> Self {
+    fn new(selector: Selector, trim: Trim<K>, namespaces: &[String]) -> Self {
         let resource = ApiResource::erase::<K>(&());
         let scopes =
             if namespaces.is_empty() || !is_namespaced::<K>() { vec![String::new()] } else { namespaces.to_vec() };
@@ -77,6 +81,7 @@ impl<K: Cached> Cache<K> {
             resource,
             selector,
             scopes,
+            trim,
             store: RwLock::new(Store::default()),
             subscribers: RwLock::new(Vec::new()),
             synced: watch::Sender::new(0),
@@ -103,11 +108,12 @@ impl<K: Cached> Cache<K> {
         self.scopes.iter().map(String::as_str).find(|scope| scope.is_empty() || *scope == namespace)
     }
 
-    fn parse(&self, value: Value) -> Option<K> {
-        match serde_json::from_value::<K>(value) {
+    fn parse(&self, value: &Value) -> Option<K> {
+        match K::deserialize(value) {
             Ok(mut object) => {
                 // Nobody reads it, and it is often half of the object.
                 object.meta_mut().managed_fields = None;
+                (self.trim)(&mut object);
                 Some(object)
             }
             Err(error) => {
@@ -143,7 +149,7 @@ impl<K: Cached> AnyCache for Cache<K> {
     }
 
     fn offer(&self, value: &Value) {
-        let Some(object) = self.parse(value.clone()) else { return };
+        let Some(object) = self.parse(value) else { return };
         let Some(scope) = self.scope_of(object.meta().namespace.as_deref().unwrap_or_default()) else { return };
         let selects = self.selects(&object);
         let change = self.store.write().offer(scope, object, selects);
@@ -158,10 +164,10 @@ impl<K: Cached> AnyCache for Cache<K> {
     fn deliver(&self, scope: &str, event: WatchEvent<Value>) {
         let change = match event {
             WatchEvent::Added(value) | WatchEvent::Modified(value) => {
-                self.parse(value).and_then(|object| self.store.write().applied(scope, object))
+                self.parse(&value).and_then(|object| self.store.write().applied(scope, object))
             }
             WatchEvent::Deleted(value) => {
-                self.parse(value).and_then(|object| self.store.write().deleted(scope, &object))
+                self.parse(&value).and_then(|object| self.store.write().deleted(scope, &object))
             }
             WatchEvent::Bookmark(bookmark) => {
                 self.store.write().seen(scope, &bookmark.metadata.resource_version);
@@ -172,15 +178,18 @@ impl<K: Cached> AnyCache for Cache<K> {
         self.announce(change);
     }
 
-    fn hear(&self, event: WatchEvent<Value>) {
-        let (WatchEvent::Added(value) | WatchEvent::Modified(value) | WatchEvent::Deleted(value)) = &event else {
+    fn hear(&self, event: &WatchEvent<Value>) {
+        let (WatchEvent::Added(value) | WatchEvent::Modified(value) | WatchEvent::Deleted(value)) = event else {
             return;
         };
         let namespace = value.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
         let Some(scope) = self.scope_of(namespace) else { return };
-        if self.parse(value.clone()).is_some_and(|object| self.selects(&object)) {
-            self.deliver(scope, event);
-        }
+        let Some(object) = self.parse(value).filter(|object| self.selects(object)) else { return };
+        let change = match event {
+            WatchEvent::Deleted(_) => self.store.write().deleted(scope, &object),
+            _ => self.store.write().applied(scope, object),
+        };
+        self.announce(change);
     }
 
     fn refresh(&self, client: Client) -> BoxFuture<'_, Result<(), Error>> {
@@ -230,14 +239,14 @@ impl Caches {
         Self { namespaces, list: Mutex::new(Vec::new()) }
     }
 
-    /// The cache of a kind and selection; made when asked for the first time.
-    pub(crate) fn of<K: Cached>(&self, selector: &Selector) -> Arc<Cache<K>> {
+    /// The cache of a kind and selection; made when asked for the first time, and trimmed as the first one wants it.
+    pub(crate) fn of<K: Cached>(&self, selector: &Selector, trim: Trim<K>) -> Arc<Cache<K>> {
         let (kind, text) = (TypeId::of::<K>(), selector.to_string());
         let mut list = self.list.lock();
         if let Some((_, _, cache)) = list.iter().find(|(present, selects, _)| *present == kind && *selects == text) {
             return downcast(Arc::clone(cache));
         }
-        let cache = Arc::new(Cache::<K>::new(selector.clone(), &self.namespaces));
+        let cache = Arc::new(Cache::<K>::new(selector.clone(), trim, &self.namespaces));
         list.push((kind, text, Arc::clone(&cache) as Arc<dyn AnyCache>));
         cache
     }
@@ -272,7 +281,7 @@ impl Caches {
 
     pub(crate) fn deliver(&self, resource: &ApiResource, event: &WatchEvent<Value>) {
         for cache in self.of_resource(resource) {
-            cache.hear(event.clone());
+            cache.hear(event);
         }
     }
 }

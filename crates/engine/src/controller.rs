@@ -21,6 +21,10 @@ pub trait Controller: Send + Sync + 'static {
     /// Field manager, reporter of Events and metric label, such as `orrery-task`.
     const NAME: &'static str;
 
+    /// Keys that are worked on at the same time, unless the operator wants more. One keeps their order; many share the
+    /// store's commits.
+    const WORKERS: usize = 1;
+
     /// Everything a decision depends on.
     type Observed: Send + Sync;
 
@@ -109,7 +113,19 @@ impl Watches {
         selector: Selector,
         keys: impl Fn(&K, &View) -> Vec<Key> + Send + Sync + 'static,
     ) -> Self {
-        self.changes_selected(selector, move |change: &Change<K>, view| {
+        self.trimmed(selector, |_| {}, keys)
+    }
+
+    /// The same, and of each object only what `trim` leaves is kept. All controllers of an engine that name the same kind
+    /// and selection share what is kept.
+    #[must_use]
+    pub fn trimmed<K: Cached>(
+        self,
+        selector: Selector,
+        trim: fn(&mut K),
+        keys: impl Fn(&K, &View) -> Vec<Key> + Send + Sync + 'static,
+    ) -> Self {
+        self.changes_selected(selector, trim, move |change: &Change<K>, view| {
             let mut touched: Vec<Key> =
                 change.before.iter().chain(&change.after).flat_map(|object| keys(object, view)).collect();
             touched.sort();
@@ -121,16 +137,17 @@ impl Watches {
     /// The same for those who must compare before and after, to ignore changes that do not concern them.
     #[must_use]
     pub fn changes<K: Cached>(self, keys: impl Fn(&Change<K>, &View) -> Vec<Key> + Send + Sync + 'static) -> Self {
-        self.changes_selected(Selector::default(), keys)
+        self.changes_selected(Selector::default(), |_| {}, keys)
     }
 
     fn changes_selected<K: Cached>(
         mut self,
         selector: Selector,
+        trim: fn(&mut K),
         keys: impl Fn(&Change<K>, &View) -> Vec<Key> + Send + Sync + 'static,
     ) -> Self {
         self.connects.push(Box::new(move |caches, connection| {
-            let cache = caches.of::<K>(&selector);
+            let cache = caches.of::<K>(&selector, trim);
             let twice = connection.kinds.insert(TypeId::of::<K>(), Arc::clone(&cache) as Arc<dyn AnyCache>);
             assert!(twice.is_none(), "a controller names each kind it watches once");
             connection.subscribes.push(Box::new(move |view, queue| {

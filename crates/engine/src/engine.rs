@@ -30,7 +30,7 @@ use crate::view::View;
 pub struct Options {
     /// Namespaces to look at; all when empty.
     pub namespaces: Vec<String>,
-    /// Keys of one controller that are worked on at the same time.
+    /// Keys of one controller that are worked on at the same time, if it does not ask for more by itself.
     pub workers: usize,
     /// Who we are, in Events and in the Lease.
     pub instance: String,
@@ -132,7 +132,7 @@ impl Engine {
     async fn work(&self, stop: CancellationToken) {
         let mut workers = JoinSet::new();
         for runner in &self.runners {
-            for _ in 0..self.options.workers.max(1) {
+            for _ in 0..self.options.workers.max(runner.workers()) {
                 workers.spawn(work_on(Arc::clone(runner), Arc::clone(&self.clock), stop.clone()));
             }
         }

@@ -43,6 +43,8 @@ struct State {
     queue: VecDeque<(Event, Timestamp)>,
     series: HashMap<u64, Series>,
     budgets: HashMap<String, (f64, Timestamp)>,
+    /// When series that have ended were last thrown away.
+    swept: Timestamp,
 }
 
 struct Series {
@@ -168,7 +170,11 @@ impl State {
         if !self.afford(event, now) {
             return Write::Nothing;
         }
-        self.series.retain(|_, series| since(series.last) < SERIES_END);
+        // Looking at all of them for each new one would make a flood of events cost its square.
+        if since(self.swept) >= SERIES_WRITE {
+            self.series.retain(|_, series| since(series.last) < SERIES_END);
+            self.swept = now;
+        }
         // The same event of a restarted process has the same name within the hour, and so joins the series.
         (now.as_second() / 3600).hash(&mut hasher);
         let object = event.regarding.name.as_deref().unwrap_or("unknown");

@@ -34,6 +34,8 @@ pub(crate) struct Runner<C> {
 /// A runner whose controller is known only to itself.
 pub(crate) trait Run: Send + Sync {
     fn name(&self) -> &'static str;
+    /// Keys that may be worked on at the same time.
+    fn workers(&self) -> usize;
     fn queue(&self) -> &Arc<Queue>;
     fn recorder(&self) -> &Arc<Recorder>;
     /// Looks at a key that the caller has taken out of the queue, and gives it back.
@@ -43,6 +45,10 @@ pub(crate) trait Run: Send + Sync {
 impl<C: Controller> Run for Runner<C> {
     fn name(&self) -> &'static str {
         C::NAME
+    }
+
+    fn workers(&self) -> usize {
+        C::WORKERS
     }
 
     fn queue(&self) -> &Arc<Queue> {

@@ -68,10 +68,15 @@ impl Images {
         Self { rules, store: Some(Store::new(data)) }
     }
 
+    /// Whether an image stands for this machine's own files.
+    pub fn are_own_files(&self, name: &str) -> bool {
+        let mut patterns = self.rules.iter().map(|rule| rule.pattern.as_str()).chain(PLATFORM.iter().copied());
+        name == "host" || patterns.any(|pattern| matches(pattern, name))
+    }
+
     /// Finds an image, or says in words what the user can do.
     pub fn find(&self, name: &str) -> Result<Image, String> {
-        let patterns = self.rules.iter().map(|rule| rule.pattern.as_str()).chain(PLATFORM.iter().copied());
-        if name == "host" || patterns.into_iter().any(|pattern| matches(pattern, name)) {
+        if self.are_own_files(name) {
             return Ok(Image::Host);
         }
         if let Some(image) = self.store.as_ref().and_then(|store| store.find(name)) {
@@ -117,6 +122,13 @@ mod tests {
         assert!(!matches("a*c*e", "abde"));
         assert!(matches("busybox", "busybox"));
         assert!(!matches("busybox", "busybox:1"));
+    }
+
+    #[test]
+    fn the_platforms_images_and_those_that_are_mapped_are_own_files() {
+        let images = Images { rules: vec!["ghcr.io/acme/*=host".parse().expect("a rule")], store: None };
+        assert!(images.are_own_files("quay.io/kubeopencode/agent:1") && images.are_own_files("ghcr.io/acme/tool"));
+        assert!(!images.are_own_files("docker.io/library/debian:13"));
     }
 
     #[test]

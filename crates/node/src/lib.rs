@@ -19,6 +19,8 @@ pub mod access;
 pub mod agent;
 mod cgroup;
 mod claims;
+#[expect(unsafe_code, reason = "one system call that has no safe wrapper")]
+pub mod code;
 pub mod driver;
 mod environment;
 mod events;

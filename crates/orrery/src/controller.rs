@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use controllers::kubeopencode::session::{HttpSessions, PortForward};
-use controllers::pod::Tools;
+use controllers::pod::{Linked, Tools};
 use engine::{Election, Engine};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
@@ -19,6 +20,8 @@ use crate::{cluster, policy, style};
 
 /// The name of the lease that one of several controllers holds.
 const LEASE: &str = "orrery-controller";
+/// After so long everything that only a start needs has run.
+const STARTED: Duration = Duration::from_secs(2);
 
 /// How to run them.
 #[derive(clap::Args)]
@@ -62,6 +65,8 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let system = &mut chosen.policy.system;
     if options.embedded {
         system.tools = Tools::Linked;
+        let images = node::images::Images::default();
+        system.linked_images = Linked(Arc::new(move |image| images.are_own_files(image)));
     }
     system.helper_image.clone_from(&options.helper_image);
     system.cluster_domain.clone_from(&options.cluster_domain);
@@ -89,6 +94,12 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         signals.stop().await;
         stop.cancel();
     };
+    tokio::spawn(async {
+        tokio::time::sleep(STARTED).await;
+        if let Err(error) = node::code::give_back() {
+            tracing::debug!(%error, "the memory of the program's start could not be given back");
+        }
+    });
     tokio::join!(engine.run(election, stop.clone()), stopping);
     Ok(())
 }

@@ -95,7 +95,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
 
     let chosen = options.policy.controllers(Some(folder.join("logs")));
     let logs = chosen.logs.clone();
-    let product = Controllers::new(client(&api, "controllers"), pods, chosen);
+    let product = Controllers::new(client(&api, "controllers"), pods, chosen, machine.images());
     let mut web = server::Options {
         kubeconfig: Some(kubeconfig.clone()),
         logs,

@@ -15,6 +15,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+const JSON: &str = "application/json";
+
 /// How to reach a server and who asks.
 #[derive(Clone)]
 pub struct Target {
@@ -90,7 +92,7 @@ pub struct Connection {
 impl Connection {
     /// Sends a request and reads the whole answer.
     pub async fn send(&mut self, method: Method, path: &str, body: Bytes) -> Result<(StatusCode, Bytes)> {
-        let response = self.request(method, path, body).await?;
+        let response = self.request(method, path, JSON, body).await?;
         let status = response.status();
         Ok((status, response.into_body().collect().await?.to_bytes()))
     }
@@ -121,20 +123,29 @@ impl Connection {
         Ok(())
     }
 
+    /// Changes something by a JSON merge patch.
+    pub async fn merge(&mut self, path: &str, body: Bytes) -> Result<()> {
+        let response = self.request(Method::PATCH, path, "application/merge-patch+json", body).await?;
+        let status = response.status();
+        let answer = response.into_body().collect().await?.to_bytes();
+        ensure!(status.is_success(), "PATCH {path}: {status} {}", String::from_utf8_lossy(&answer));
+        Ok(())
+    }
+
     /// Follows a watch line by line.
     pub async fn watch(mut self, path: &str) -> Result<Lines> {
-        let response = self.request(Method::GET, path, Bytes::new()).await?;
+        let response = self.request(Method::GET, path, JSON, Bytes::new()).await?;
         ensure!(response.status().is_success(), "GET {path}: {}", response.status());
         Ok(Lines { body: response.into_body(), rest: BytesMut::new(), _connection: self })
     }
 
-    async fn request(&mut self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>> {
+    async fn request(&mut self, method: Method, path: &str, kind: &str, body: Bytes) -> Result<Response<Incoming>> {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
             .header("host", self.target.address.to_string())
             .header("accept", "application/json")
-            .header("content-type", "application/json");
+            .header("content-type", kind);
         if let Some(token) = &self.target.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }

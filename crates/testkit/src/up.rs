@@ -30,6 +30,11 @@ impl Up {
     /// Starts the binary on a data directory and waits until it has written its kubeconfig. What it says goes to
     /// `orrery.log` beside its data.
     pub async fn start(binary: &Path, data: &Path) -> Result<Self> {
+        Self::start_with(binary, data, &[]).await
+    }
+
+    /// The same with more flags.
+    pub async fn start_with(binary: &Path, data: &Path, flags: &[&str]) -> Result<Self> {
         fs::create_dir_all(data)?;
         let kubeconfig = data.join("kubeconfig");
         // One of an earlier start would name another port.
@@ -42,6 +47,7 @@ impl Up {
             .arg("--data-dir")
             .arg(data)
             .args(["--api-port", &free_port()?, "--server-port", &free_port()?])
+            .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(&log)?)

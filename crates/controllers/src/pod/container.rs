@@ -58,6 +58,9 @@ impl Recipe<'_> {
                 if self.main.custom {
                     env.push(variable("TOOLS_OPTIONAL", "true"));
                 }
+                if !(self.system.linked_images.0)(&self.main.image) {
+                    env.push(variable("TOOLS_COPY", "true"));
+                }
                 self.system("opencode-init".into(), "tools-init", env, mounts)
             }
             Tools::Copied => {

@@ -1,5 +1,7 @@
 //! Settings that have been read, merged and checked: after this, nobody looks at the raw resource.
 
+use std::sync::Arc;
+
 use std::collections::BTreeSet;
 
 use api::kubeopencode::images::{self, Images};
@@ -142,7 +144,7 @@ fn unique_ports(ports: &[ExtraPort]) -> Result<(), Invalid> {
 }
 
 /// What the operator of the platform decides: images of our own containers, and how the agent's binary is had.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct System {
     /// Image of the containers that prepare contexts.
     pub image: String,
@@ -150,6 +152,8 @@ pub struct System {
     pub pull_policy: PullPolicy,
     /// How the agent's binary gets to `/tools`.
     pub tools: Tools,
+    /// Images in which what is linked can be found; to others it is copied.
+    pub linked_images: Linked,
     /// An image with our own binary. It runs beside the agent: brings files to a server, tells about a session. Without
     /// it, and where it is not [`Tools::Linked`] either, that is not done.
     pub helper_image: Option<String>,
@@ -163,8 +167,24 @@ pub enum Tools {
     /// The agent image's own entry point copies it, as on any cluster.
     #[default]
     Copied,
-    /// It is on this machine already: it is linked, not copied for each Pod.
+    /// It is on this machine already: it is linked, not copied for each Pod, in images that show this machine's files.
     Linked,
+}
+
+/// Says which images show the machine's own files. All, unless someone knows better.
+#[derive(Clone)]
+pub struct Linked(pub Arc<dyn Fn(&str) -> bool + Send + Sync>);
+
+impl Default for Linked {
+    fn default() -> Self {
+        Self(Arc::new(|_| true))
+    }
+}
+
+impl std::fmt::Debug for Linked {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Linked")
+    }
 }
 
 impl Default for System {
@@ -173,6 +193,7 @@ impl Default for System {
             image: images::SYSTEM.into(),
             pull_policy: PullPolicy::default(),
             tools: Tools::default(),
+            linked_images: Linked::default(),
             helper_image: None,
             cluster_domain: "cluster.local".into(),
         }

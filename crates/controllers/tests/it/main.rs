@@ -3,6 +3,7 @@
 
 mod agents;
 mod cron;
+mod economy;
 mod manifests;
 mod mutants;
 mod omnia;

@@ -9,7 +9,7 @@ use engine::Decision;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use orrery_controllers::kubeopencode::host::{Host, ObservedAgent, Template};
 use orrery_controllers::kubeopencode::task::{Observed, Policy, Present, decide};
-use orrery_controllers::pod::Tools;
+use orrery_controllers::pod::{Linked, Tools};
 use serde_json::{Value, json};
 
 use crate::support::{at, condition, container, env, object, status, steps, yaml};
@@ -347,6 +347,21 @@ fn what_a_task_brings_is_sent_to_the_server_and_named_in_its_request() {
     let url = "http://a.ns.svc.cluster.local:4095/tasks/hello-345678-9";
     assert_eq!(variable("CONTEXT_URL").as_deref(), Some(url));
     assert!(variable("OPENCODE_CONFIG_CONTENT").is_none());
+}
+
+#[test]
+fn programs_are_linked_where_the_machines_files_are_seen_and_copied_elsewhere() {
+    let mut policy = Policy::default();
+    policy.system.tools = Tools::Linked;
+    policy.system.linked_images = Linked(Arc::new(|image| image.starts_with("quay.io/")));
+    let copies = |image: &str| {
+        let agent = ADMITTED.replace("sa,", &format!("sa, attachImage: '{image}',"));
+        let observed = Observed::Task(Box::new(present(&agent_task(), self::agent(&agent))));
+        let pod = object(&decide(&observed, &policy, at("2026-01-01T00:00:01Z")), "Pod");
+        env(&container(&pod["spec"], "opencode-init")).contains(&("TOOLS_COPY".to_owned(), "true".to_owned()))
+    };
+    assert!(!copies("quay.io/kubeopencode/kubeopencode-agent-attach:latest"));
+    assert!(copies("registry.example.com/imported:1"));
 }
 
 #[test]

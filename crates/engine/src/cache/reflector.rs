@@ -46,7 +46,7 @@ pub(super) async fn list<K: Cached>(cache: &Cache<K>, client: &Client, scope: &s
     let mut objects = Vec::new();
     let version = loop {
         let page: Page = client.request(request.list(&params).map_err(Error::request)?).await?;
-        objects.extend(page.items.unwrap_or_default().into_iter().filter_map(|item| cache.parse(item)));
+        objects.extend(page.items.unwrap_or_default().into_iter().filter_map(|item| cache.parse(&item)));
         match page.metadata.next.filter(|next| !next.is_empty()) {
             Some(next) => params = params.continue_token(&next),
             None => break page.metadata.resource_version,

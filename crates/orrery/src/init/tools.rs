@@ -1,4 +1,5 @@
-//! `tools-init`: links the agent's binary that this machine has, instead of copying it for each Pod.
+//! `tools-init`: links the agent's binary that this machine has, instead of copying it for each Pod. Only where the agent's
+//! container has files of its own, an imported image, it is copied.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,12 @@ const USUAL: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/opt/opencode/bin", "/o
 
 pub fn run(env: &Env) -> anyhow::Result<()> {
     let tools = PathBuf::from(env.get_or("TOOLS_DIR", "/tools"));
-    link(Path::new(OWN), &tools.join("kubeopencode"))?;
+    let foreign = env.flag("TOOLS_COPY");
+    if foreign {
+        copy_self(env)?;
+    } else {
+        link(Path::new(OWN), &tools.join("kubeopencode"))?;
+    }
     let Some(binary) = find(env, &tools) else {
         if env.flag("TOOLS_OPTIONAL") {
             crate::style::say("opencode is not installed on this machine; the Task's own command may not need it");
@@ -22,7 +28,16 @@ pub fn run(env: &Env) -> anyhow::Result<()> {
         }
         bail!("opencode is not installed where Pods can see it: install it with `npm install -g opencode-ai`");
     };
-    link(&binary, &tools.join("opencode"))
+    let target = tools.join("opencode");
+    if foreign { copy(&binary, &target) } else { link(&binary, &target) }
+}
+
+/// Beside it and renamed, so that nobody runs half of it.
+fn copy(binary: &Path, target: &Path) -> anyhow::Result<()> {
+    let beside = target.with_extension("new");
+    std::fs::copy(binary, &beside).with_context(|| format!("cannot copy to {}", beside.display()))?;
+    std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o755))?;
+    Ok(std::fs::rename(beside, target)?)
 }
 
 fn link(binary: &Path, link: &Path) -> anyhow::Result<()> {
@@ -37,10 +52,7 @@ fn link(binary: &Path, link: &Path) -> anyhow::Result<()> {
 /// `self-init`: copies this program, for containers of other images.
 pub fn copy_self(env: &Env) -> anyhow::Result<()> {
     let target = PathBuf::from(env.get_or("TOOLS_DIR", "/tools")).join("kubeopencode");
-    let beside = target.with_extension("new");
-    std::fs::copy("/proc/self/exe", &beside).with_context(|| format!("cannot copy to {}", beside.display()))?;
-    std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o755))?;
-    Ok(std::fs::rename(beside, target)?)
+    copy(Path::new("/proc/self/exe"), &target)
 }
 
 fn find(env: &Env, tools: &Path) -> Option<PathBuf> {

@@ -184,3 +184,19 @@ fn agent(keys: &BTreeMap<String, String>, port: Option<u16>) -> Value {
 fn variable(name: &str, value: &str) -> Value {
     json!({ "name": name, "value": value })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_ones_own_is_used_instead_of_the_script() {
+        let keys = BTreeMap::from([("OPENAI_API_KEY".to_owned(), "secret".to_owned())]);
+        let own = agent(&keys, None);
+        assert_eq!(own["spec"]["credentials"][0]["secretRef"]["name"], SECRET);
+        assert!(!own.to_string().contains("orrery-demo") && !own.to_string().contains("secret\""), "{own}");
+        let scripted = agent(&BTreeMap::new(), Some(2747));
+        assert!(scripted["spec"]["credentials"].is_null());
+        assert!(scripted["spec"]["config"].to_string().contains(":2747/v1"), "{scripted}");
+    }
+}

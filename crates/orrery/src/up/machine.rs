@@ -73,6 +73,11 @@ impl Machine {
         Arc::new(node::Access::new(&self.data, self.driver.clone()))
     }
 
+    /// What image names stand for here.
+    pub fn images(&self) -> Images {
+        Images::new(self.options.image_map.clone(), &self.data)
+    }
+
     /// Programs that the platform's images have: ours, and the agent's where this machine has it.
     fn programs(&self) -> anyhow::Result<BTreeMap<String, PathBuf>> {
         let own = std::env::current_exe().context("where is this program?")?;
@@ -116,7 +121,7 @@ impl Machine {
             name: self.options.node_name.clone().unwrap_or_else(host_name),
             data: self.data.clone(),
             driver: self.driver.clone(),
-            images: Images::new(self.options.image_map.clone(), &self.data),
+            images: self.images(),
             max_pods: self.options.max_pods,
             programs: self.programs()?,
             network: network.clone(),

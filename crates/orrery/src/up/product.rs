@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use apiserver::pods::PodAccess;
 use controllers::kubeopencode::session::{Dial, HttpSessions, Server, Stream};
-use controllers::pod::Tools;
+use controllers::pod::{Linked, Tools};
 use engine::Engine;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
+use node::images::Images;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
@@ -19,9 +20,15 @@ pub struct Controllers {
 
 impl Controllers {
     /// Puts them together.
-    pub fn new(client: kube::Client, pods: Arc<dyn PodAccess>, mut options: controllers::Options) -> Self {
+    pub fn new(
+        client: kube::Client,
+        pods: Arc<dyn PodAccess>,
+        mut options: controllers::Options,
+        images: Images,
+    ) -> Self {
         // The agent's binary is on this machine already; a copy for each Pod would cost a second and 185 MB.
         options.policy.system.tools = Tools::Linked;
+        options.policy.system.linked_images = Linked(Arc::new(move |image| images.are_own_files(image)));
         let sessions = HttpSessions::new(Arc::new(Inside { client: client.clone(), pods }));
         let engine = Engine::new(client, engine::RealClock::shared(), options.engine.clone());
         Self { engine: controllers::install(engine, &options, Arc::new(sessions)) }

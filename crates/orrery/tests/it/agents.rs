@@ -107,6 +107,17 @@ impl World {
         self.kubectl(&["exec", &deployment, "-c", "opencode-server", "--", "sh", "-c", script])
     }
 
+    /// What the plane has said, once it has said this.
+    pub fn said(&self, part: &str) -> String {
+        loop {
+            let log = self.plane.as_ref().unwrap().log();
+            if log.contains(part) {
+                return log;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     /// What the plane knows, for a test that fails.
     fn told(&self) -> String {
         let kubectl = crate::kubectl::find_kubectl();
@@ -197,6 +208,10 @@ async fn a_task_on_an_agent_edits_a_file_and_is_accounted_for() {
     let asked = model.requests().iter().map(|request| Conversation::new(request.clone()).asked()).collect::<Vec<_>>();
     assert!(asked.contains(&"write \"the\" $answer".to_owned()), "the prompt is passed on as it is: {asked:?}");
 
+    let run = world.orrery(&["run", "once more", "--agent", "coder", "--name", "second"]);
+    let log = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success() && log.ends_with("The answer is written.\n"), "{log}");
+
     // The agent's binary is on this machine once, not once a Pod.
     let sizes = world.on_server("coder", "du -sm /tools | cut -f1");
     assert!(sizes.trim().parse::<u32>().unwrap() < 5, "/tools holds {sizes} MB");
@@ -259,6 +274,29 @@ async fn a_stopped_task_ends_its_session_on_the_server() {
     assert_eq!(world.task("long")["status"]["phase"], "Completed");
     let idle = world.on_server("coder", "curl -s localhost:4096/session/status");
     assert!(!idle.contains("busy"), "the server still works for a Task that was stopped: {idle}");
+}
+
+/// Nothing is asked of the machine's speed here: the model never answers, so that only the timeout can end it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_takes_too_long_ends_its_session_on_the_server_too() {
+    let asked = Arc::new(Notify::new());
+    let model = Model::start(Endless(asked.clone())).await;
+    let world = World::start();
+    world.apply(&[agent("coder", &model.config())]);
+    world.wait("agent/coder", "condition=ServerReady");
+    world.apply(&[task("long", ("agentRef", "coder"), "think for ever")]);
+    tokio::time::timeout(Duration::from_mins(2), asked.notified()).await.expect("the agent asks the model");
+    let busy = world.on_server("coder", "curl -s localhost:4096/session/status");
+    assert!(busy.contains("busy"), "{busy}");
+    // Its time is over as soon as it has one: it has run for a second at least.
+    world.kubectl(&["patch", "task", "long", "--type=merge", "-p", r#"{"spec":{"timeout":"1s"}}"#]);
+    world.wait("task/long", "condition=Stopped");
+    let ended = world.task("long");
+    let conditions = ended["status"]["conditions"].as_array().unwrap();
+    let stopped = conditions.iter().find(|condition| condition["type"] == "Stopped").unwrap();
+    assert_eq!((&stopped["reason"], &ended["status"]["phase"]), (&json!("Timeout"), &json!("Completed")), "{ended:#}");
+    let idle = world.on_server("coder", "curl -s localhost:4096/session/status");
+    assert!(!idle.contains("busy"), "the server still works for a Task whose time is over: {idle}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -41,8 +41,29 @@ fn tools_init_links_what_the_machine_has_and_says_how_to_get_what_it_has_not() {
     assert!(verb("tools-init", &there).status.success());
     assert_eq!(std::fs::read_link(folder.path().join("opencode")).unwrap().to_str(), Some("/bin/sh"));
 
+    // In an image of its own a link would lead nowhere.
+    let foreign = [("TOOLS_DIR", tools), ("ORRERY_OPENCODE", "/bin/sh"), ("TOOLS_COPY", "true")];
+    assert!(verb("tools-init", &foreign).status.success());
+    for name in ["opencode", "kubeopencode"] {
+        assert!(folder.path().join(name).symlink_metadata().unwrap().is_file(), "{name}");
+    }
+
     let missing = [("TOOLS_DIR", tools), ("ORRERY_OPENCODE", "/nowhere")];
     let output = verb("tools-init", &missing);
     assert!(String::from_utf8_lossy(&output.stderr).contains("npm install -g opencode-ai"));
     assert!(!output.status.success());
+}
+
+#[test]
+fn self_init_brings_a_program_that_works_and_may_run_again() {
+    let folder = TempDir::new().unwrap();
+    let tools = [("TOOLS_DIR", folder.path().to_str().unwrap())];
+    for _ in 0..2 {
+        let output = verb("self-init", &tools);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let brought = Command::new(folder.path().join("kubeopencode")).arg("version").output().unwrap();
+    assert!(brought.status.success() && !brought.stdout.is_empty());
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["kubeopencode"], "nothing half done is left beside it");
 }

@@ -7,6 +7,7 @@ mod clients;
 mod contexts;
 mod controller;
 mod damage;
+mod demo;
 mod filling_pod;
 mod full_disk;
 mod house;

@@ -85,3 +85,22 @@ fn a_schedule_is_triggered_suspended_and_resumed() {
     assert_eq!(words(&world.orrery(&["resume", "crontask", "nightly"])).1, "crontask/nightly resumed\n");
     world.wait("crontask/nightly", "condition=Ready");
 }
+
+#[test]
+fn an_agent_is_suspended_and_resumed_and_its_tasks_say_what_they_wait_for() {
+    let world = World::start();
+    world.apply(&[crate::agents::agent("sleeper", &json!({}))]);
+    assert_eq!(words(&world.orrery(&["suspend", "agent", "sleeper"])).1, "agent/sleeper suspended\n");
+    world.wait("agent/sleeper", "condition=Suspended");
+    world.wait("deploy/sleeper-server", "jsonpath={.spec.replicas}=0");
+    world.apply(&[task("waits", ("agentRef", "sleeper"), "x")]);
+    world.wait("task/waits", "jsonpath={.status.phase}=Queued");
+    let why = words(&world.orrery(&["why", "task", "waits"])).1;
+    assert!(why.contains("AgentSuspended") && why.contains("What to do: orrery resume agent sleeper"), "{why}");
+    assert_eq!(words(&world.orrery(&["resume", "agent", "sleeper"])).1, "agent/sleeper resumed\n");
+    world.wait("deploy/sleeper-server", "jsonpath={.spec.replicas}=1");
+    assert_eq!(words(&world.orrery(&["stop", "waits"])).1, "task/waits is stopping\n");
+    world.wait("task/waits", "condition=Stopped");
+    let missing = words(&world.orrery(&["stop", "nobody"]));
+    assert!(missing.0 == Some(1) && missing.2.contains("\"nobody\" not found"), "{}", missing.2);
+}

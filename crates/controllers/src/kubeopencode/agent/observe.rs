@@ -53,6 +53,8 @@ impl Controller for AgentController {
     fn watches(&self) -> Watches {
         let ours: Selector = Expression::Equal(MANAGED_BY.0.into(), MANAGED_BY.1.into()).into();
         let of_agents: Selector = Expression::Exists(names::AGENT_LABEL.into()).into();
+        // A Task's own is as good as gone when the Task is, and there are thousands.
+        let not_of_tasks: Selector = Expression::DoesNotExist(names::TASK_LABEL.into()).into();
         Watches::of::<Agent>()
             .owned_selected::<Deployment>("Agent", ours.clone())
             .owned_selected::<Service>("Agent", ours.clone())
@@ -67,7 +69,7 @@ impl Controller for AgentController {
                 };
                 agents(view, &template.namespace().unwrap_or_default(), follows)
             })
-            .mapped::<ConfigMapName>(|map, view| {
+            .mapped_selected::<ConfigMapName>(not_of_tasks, |map, view| {
                 let name = map.metadata.name.clone().unwrap_or_default();
                 let namespace = map.metadata.namespace.clone().unwrap_or_default();
                 let uses = |agent: &Agent| uses(agent, &name) || name == names::server_config_map(&agent.name_any());
@@ -82,15 +84,17 @@ impl Controller for AgentController {
                 }
                 keys
             })
-            .changes::<Task>(|change, _| {
+            .changes::<Task>(|change, view| {
                 let seen = |task: &Option<Arc<Task>>| task.as_ref().map(|task| is_unfinished(task));
                 if seen(&change.before) == seen(&change.after) {
                     return Vec::new();
                 }
                 let tasks = change.before.iter().chain(&change.after);
-                tasks
-                    .filter_map(|task| Some(Key::new(task.namespace()?, &task.spec.agent_ref.as_ref()?.name)))
-                    .collect()
+                let agents =
+                    tasks.filter_map(|task| Some(Key::new(task.namespace()?, &task.spec.agent_ref.as_ref()?.name)));
+                // Only one that sleeps when it is idle has an interest in its Tasks.
+                let sleeps = |key: &Key| view.cached::<Agent>(key).is_some_and(|agent| agent.spec.standby.is_some());
+                agents.filter(sleeps).collect()
             })
             .mapped::<KubeOpenCodeConfig>(|_, view| agents(view, "", |_| true))
     }

@@ -34,6 +34,8 @@ pub struct Present {
 
 impl Controller for CronTaskController {
     const NAME: &'static str = "kubeopencode-crontask";
+    /// Schedules like full hours: many are due in the same moment, and no one's order matters to another.
+    const WORKERS: usize = 32;
     type Observed = Observed;
 
     fn watches(&self) -> Watches {
@@ -50,10 +52,10 @@ impl Controller for CronTaskController {
     }
 
     async fn observe(&self, key: &Key, view: &View) -> Result<Option<Observed>, Error> {
-        let labelled = |task: &Arc<Task>| task.labels().get(names::CRON_TASK_LABEL) == Some(&key.name);
-        let tasks: Vec<Arc<Task>> = view.list::<Task>(&key.namespace).into_iter().filter(labelled).collect();
         let Some(mut cron) = view.get::<CronTask>(key).await? else {
-            let tracked: Vec<Arc<Task>> = tasks.into_iter().filter(|task| is_tracked(task)).collect();
+            let labelled = |task: &Arc<Task>| task.labels().get(names::CRON_TASK_LABEL) == Some(&key.name);
+            let tasks = view.list::<Task>(&key.namespace).into_iter().filter(labelled);
+            let tracked: Vec<Arc<Task>> = tasks.filter(|task| is_tracked(task)).collect();
             return Ok((!tracked.is_empty()).then_some(Observed::Orphans(tracked)));
         };
         let mut pending = pending(&cron, key, view).await?;
@@ -66,7 +68,8 @@ impl Controller for CronTaskController {
             pending = self::pending(&cron, key, view).await?;
         }
         let uid = cron.uid().unwrap_or_default();
-        let children: Vec<Arc<Task>> = tasks.into_iter().filter(|task| belongs_to(&**task, &uid)).collect();
+        let owned = view.owned::<Task>(&uid).into_iter();
+        let children: Vec<Arc<Task>> = owned.filter(|task| belongs_to(&**task, &uid)).collect();
         Ok(Some(Observed::CronTask(Box::new(Present { cron, children, pending }))))
     }
 
