@@ -21,7 +21,7 @@ test("a stopped Task is done, not completed", () => {
 });
 
 test("an agent that is not ready needs attention, a suspended one does not", () => {
-  const agent: Agent = { ...base, serverStatus: { port: 4096, ready: false } };
+  const agent: Agent = { ...base, credentials: [], serverStatus: { port: 4096, ready: false } };
   expect(needsAttention("agents", agent)).toBe(true);
   expect(needsAttention("agents", { ...agent, suspend: true } as Agent)).toBe(false);
 });

@@ -175,7 +175,7 @@ const agents: Kind<Agent> = {
   columns: [
     namespaceColumn,
     { title: "Profile", width: "minmax(140px, 2fr)", wide: true, spare: true, cell: (agent) => <span className="quiet cut">{agent.profile ?? "–"}</span> },
-    { title: "Template", width: "minmax(100px, 1fr)", wide: true, cell: (agent) => <span className="mono cut">{agent.templateRef?.name ?? "–"}</span> },
+    { title: "Template", width: "minmax(100px, 1fr)", wide: true, spare: true, cell: (agent) => <span className="mono cut">{agent.templateRef?.name ?? "–"}</span> },
     { title: "Tasks", width: "72px", cell: (agent) => <span className="mono" title="running of most at once">{`${busy(agent)} / ${agent.maxConcurrentTasks || "∞"}`}</span> },
     ageColumn,
   ],

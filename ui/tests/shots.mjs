@@ -14,7 +14,7 @@ const pages = {
 mkdirSync(directory, { recursive: true });
 const state = `${directory}/session.json`;
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"] });
-for (const [scheme, width] of [["light", 1280], ["dark", 1280], ["light", 390], ["dark", 390]]) {
+for (const [scheme, width] of [["light", 1280], ["dark", 1280], ["light", 1000], ["dark", 1000], ["light", 390], ["dark", 390]]) {
   const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme: scheme, storageState: existsSync(state) ? state : undefined });
   const page = await context.newPage();
   page.on("console", (message) => message.type() === "error" && console.log("console:", message.text()));

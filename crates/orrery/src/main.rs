@@ -32,9 +32,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Parser)]
 #[command(name = "orrery", version, arg_required_else_help = true, propagate_version = true)]
 struct Arguments {
-    /// What to log, as "info" or "warn,apiserver=debug"; logs go to stderr.
+    /// What to log, as "info" or "warn,kube=debug"; logs go to stderr.
     #[arg(long, global = true, env = "ORRERY_LOG", default_value = "warn,ipstack=error", value_name = "FILTER")]
     log: String,
+
+    /// Send traces to an OpenTelemetry collector, by OTLP over HTTP: its address without /v1/traces.
+    #[arg(long, global = true, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL", hide_env_values = true)]
+    otlp_endpoint: Option<String>,
 
     #[command(subcommand)]
     command: Command,
@@ -87,7 +91,9 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // One provider for every TLS connection of the process; a second call finds it there.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    match logging::start(&arguments.log).and_then(|()| run(arguments.command)) {
+    // Kept until the work is done: what it has not sent yet, it sends when it is dropped.
+    let traces = logging::start(&arguments.log, arguments.otlp_endpoint.as_deref());
+    match traces.and_then(|_traces| run(arguments.command)) {
         Ok(code) => code,
         Err(error) => {
             style::error(&error);

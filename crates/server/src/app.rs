@@ -33,7 +33,7 @@ use crate::metrics::{self, Metrics};
 use crate::query::ListQuery;
 use crate::resources::{self, ObjectPath, ObjectQuery};
 use crate::routes::{Answer, Operation, Routes};
-use crate::{Sessions, actions, assets, events, logs, openapi, peer, search, stream, terminal, upcoming};
+use crate::{Sessions, actions, assets, events, logs, openapi, peer, search, stream, terminal, trace, upcoming};
 
 const V1: &str = "/api/v1";
 /// How much one caller may ask, unless told: a page that loads asks a dozen things at once.
@@ -204,6 +204,7 @@ fn router(app: App) -> Router {
     let open = open().router.layer(middleware::from_fn_with_state(app.clone(), audit::record));
     let open = open.layer(middleware::from_fn_with_state(app.clone(), limit::strangers));
     let shaped = protected.merge(open).layer(CatchPanicLayer::new()).layer(middleware::from_fn(error::shape));
+    let shaped = shaped.layer(middleware::from_fn(trace::request));
     shaped
         .route("/health", get(health))
         .route("/ready", get(ready))
@@ -273,14 +274,14 @@ fn protected() -> Routes {
         .serve(
             Operation::get(format!("{V1}/config"), "The cluster's settings")
                 .query::<ObjectQuery>()
-                .answers(Answer::Either),
+                .answers(Answer::Either(CONFIG.name)),
             get_config,
         )
         .serve(
             Operation::put(format!("{V1}/config"), "Replace the cluster's settings")
                 .query::<ObjectQuery>()
                 .body("KubeOpenCodeConfig")
-                .answers(Answer::Either),
+                .answers(Answer::Either(CONFIG.name)),
             put_config,
         );
     for kind in KINDS {
@@ -293,7 +294,10 @@ fn protected() -> Routes {
 fn actions(routes: Routes) -> Routes {
     let at = |kind: &str, verb: &str| format!("{V1}/namespaces/{{namespace}}/{kind}/{{name}}/{verb}");
     routes
-        .serve(Operation::post(at("tasks", "stop"), "Stop a Task").tag("Task"), actions::stop_task)
+        .serve(
+            Operation::post(at("tasks", "stop"), "Stop a Task").tag("Task").answers(Answer::View("Task")),
+            actions::stop_task,
+        )
         .serve(
             Operation::get(at("tasks", "logs"), "A Task's log as server-sent events, resumable by Last-Event-ID")
                 .tag("Task")
@@ -302,10 +306,16 @@ fn actions(routes: Routes) -> Routes {
             logs::follow,
         )
         .serve(
-            Operation::post(at("agents", "suspend"), "Suspend an Agent").tag("Agent").query::<actions::Force>(),
+            Operation::post(at("agents", "suspend"), "Suspend an Agent")
+                .tag("Agent")
+                .answers(Answer::View("Agent"))
+                .query::<actions::Force>(),
             actions::suspend_agent,
         )
-        .serve(Operation::post(at("agents", "resume"), "Resume an Agent").tag("Agent"), actions::resume_agent)
+        .serve(
+            Operation::post(at("agents", "resume"), "Resume an Agent").tag("Agent").answers(Answer::View("Agent")),
+            actions::resume_agent,
+        )
         .serve(
             Operation::get(at("agents", "terminal"), "A terminal in the Agent's Pod")
                 .tag("Agent")
@@ -314,22 +324,28 @@ fn actions(routes: Routes) -> Routes {
             terminal::open,
         )
         .serve(
-            Operation::post(at("crontasks", "suspend"), "Suspend a CronTask").tag("CronTask"),
+            Operation::post(at("crontasks", "suspend"), "Suspend a CronTask")
+                .tag("CronTask")
+                .answers(Answer::View("CronTask")),
             actions::suspend_cron_task,
         )
         .serve(
-            Operation::post(at("crontasks", "resume"), "Resume a CronTask").tag("CronTask"),
+            Operation::post(at("crontasks", "resume"), "Resume a CronTask")
+                .tag("CronTask")
+                .answers(Answer::View("CronTask")),
             actions::resume_cron_task,
         )
         .serve(
-            Operation::post(at("crontasks", "trigger"), "Run a CronTask now").tag("CronTask"),
+            Operation::post(at("crontasks", "trigger"), "Run a CronTask now")
+                .tag("CronTask")
+                .answers(Answer::View("CronTask")),
             actions::trigger_cron_task,
         )
         .serve(
             Operation::get(at("crontasks", "history"), "The Tasks a CronTask created")
                 .tag("CronTask")
                 .query::<ListQuery>()
-                .answers(Answer::Page("tasks")),
+                .answers(Answer::Page("tasks", "Task")),
             actions::cron_task_history,
         )
 }
@@ -381,19 +397,25 @@ fn routes_of(routes: Routes, kind: &'static Kind) -> Routes {
     let (name, plural) = (kind.name, kind.plural);
     let collection = format!("{V1}/namespaces/{{namespace}}/{plural}");
     let object = format!("{collection}/{{name}}");
-    let page = |operation: Operation| operation.tag(name).query::<ListQuery>().answers(Answer::Page(kind.list_key));
+    let page =
+        |operation: Operation| operation.tag(name).query::<ListQuery>().answers(Answer::Page(kind.list_key, name));
     let one = |operation: Operation| operation.tag(name).query::<ObjectQuery>();
     routes
         .serve(page(Operation::get(format!("{V1}/{plural}"), format!("List every {name} that you can see"))), list_all)
         .serve(page(Operation::get(&collection, format!("List each {name} of a namespace"))), list)
-        .serve(one(Operation::post(&collection, format!("Create a {name}")).body(name).answers(Answer::Either)), create)
+        .serve(
+            one(Operation::post(&collection, format!("Create a {name}")).body(name).answers(Answer::Either(name))),
+            create,
+        )
         .serve(
             one(Operation::get(&object, format!("Get a {name}; with output=yaml, the whole object"))
-                .answers(Answer::Either)),
+                .answers(Answer::Either(name))),
             read,
         )
         .serve(
-            one(Operation::put(&object, format!("Replace the spec of a {name}")).body(name).answers(Answer::Either)),
+            one(Operation::put(&object, format!("Replace the spec of a {name}"))
+                .body(name)
+                .answers(Answer::Either(name))),
             replace,
         )
         .serve(one(Operation::delete(&object, format!("Delete a {name} and what belongs to it"))), delete)

@@ -16,6 +16,7 @@ use crate::caller::{Caller, User};
 use crate::error::{Error, Result};
 use crate::limit;
 use crate::peer::Peer;
+use crate::trace;
 
 pub use tokens::Tokens;
 
@@ -28,6 +29,7 @@ pub async fn authenticate(State(app): State<App>, mut request: Request, next: Ne
     match identify(&app, &peer, request.headers(), request.method()).await {
         Ok(user) => match Caller::new(&app.client, user) {
             Ok(caller) => {
+                trace::caller(&caller);
                 request.extensions_mut().insert(caller);
                 next.run(request).await
             }

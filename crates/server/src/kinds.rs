@@ -9,6 +9,7 @@ use kube::{Api, Client};
 use serde_json::Value;
 
 use crate::access::Resource;
+use view::Shape;
 
 /// How a kind is shown: the object as the Kubernetes API gives it → the shape of our routes.
 pub type View = fn(&Value) -> Value;
@@ -27,6 +28,8 @@ pub struct Kind {
     pub version: &'static str,
     /// How it is shown.
     pub view: View,
+    /// What is in its view, for the OpenAPI document.
+    pub shape: Option<&'static Shape>,
     /// Prefix of generated names, for kinds whose objects may be created without one.
     pub generate_name: Option<&'static str>,
 }
@@ -40,6 +43,7 @@ pub static KINDS: &[Kind] = &[
         group: GROUP,
         version: VERSION,
         view: view::task,
+        shape: Some(&view::TASK),
         generate_name: Some("task-"),
     },
     Kind {
@@ -49,6 +53,7 @@ pub static KINDS: &[Kind] = &[
         group: GROUP,
         version: VERSION,
         view: view::cron_task,
+        shape: Some(&view::CRON_TASK),
         generate_name: None,
     },
     Kind {
@@ -58,6 +63,7 @@ pub static KINDS: &[Kind] = &[
         group: GROUP,
         version: VERSION,
         view: view::agent,
+        shape: Some(&view::AGENT),
         generate_name: None,
     },
     Kind {
@@ -67,6 +73,7 @@ pub static KINDS: &[Kind] = &[
         group: GROUP,
         version: VERSION,
         view: view::template,
+        shape: Some(&view::TEMPLATE),
         generate_name: None,
     },
 ];
@@ -85,7 +92,7 @@ const fn part(
     version: &'static str,
     view: View,
 ) -> Kind {
-    Kind { plural, list_key: plural, name, group, version, view, generate_name: None }
+    Kind { plural, list_key: plural, name, group, version, view, shape: None, generate_name: None }
 }
 
 /// Where `kubectl apply` keeps what it applied.
@@ -99,6 +106,7 @@ pub static CONFIG: Kind = Kind {
     group: GROUP,
     version: VERSION,
     view: view::whole,
+    shape: None,
     generate_name: None,
 };
 /// Its only name.

@@ -32,6 +32,7 @@ mod routes;
 mod search;
 mod stream;
 mod terminal;
+mod trace;
 mod upcoming;
 
 pub use app::{Options, Server, Streams};

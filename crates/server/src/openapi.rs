@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 
 use crate::app;
+use crate::kinds::KINDS;
 use crate::routes::{Answer, Operation};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| describe(&app::operations()));
@@ -64,13 +65,17 @@ fn answer(operation: &Operation) -> (&'static str, Value) {
     let content = |content: Value| json!({"description": "Done", "content": content});
     match operation.answer {
         Answer::Object => ("2XX", content(json!({"application/json": object}))),
-        Answer::Either => ("2XX", content(json!({"application/json": object, "application/yaml": object}))),
-        Answer::Page(key) => {
+        Answer::View(kind) => ("2XX", content(json!({"application/json": {"schema": view(kind)}}))),
+        Answer::Either(kind) => {
+            let (view, whole) = (json!({"schema": view(kind)}), json!({"schema": reference(kind)}));
+            ("2XX", content(json!({"application/json": view, "application/yaml": whole})))
+        }
+        Answer::Page(key, kind) => {
             let page = json!({
                 "type": "object",
                 "required": [key, "total", "pagination"],
                 "properties": {
-                    key: {"type": "array", "items": {"type": "object"}},
+                    key: {"type": "array", "items": view(kind)},
                     "total": {"type": "integer"},
                     "pagination": {"$ref": "#/components/schemas/Pagination"},
                 },
@@ -85,6 +90,16 @@ fn answer(operation: &Operation) -> (&'static str, Value) {
         ),
         Answer::Nothing => ("204", json!({"description": "Done"})),
     }
+}
+
+fn reference(schema: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{schema}")})
+}
+
+/// The view of a kind; a kind that has none is shown whole.
+fn view(kind: &str) -> Value {
+    let has_view = KINDS.iter().any(|row| row.name == kind && row.shape.is_some());
+    if has_view { reference(&format!("{kind}View")) } else { reference(kind) }
 }
 
 /// `get-namespaces-tasks-name-logs`: stable, and unique because path and method are.
@@ -116,6 +131,20 @@ fn schemas() -> Map<String, Value> {
             "properties": {"limit": number, "offset": number, "totalCount": number, "hasMore": {"type": "boolean"}},
         }),
     );
+    let text = json!({"type": "string"});
+    let condition = json!({
+        "type": text, "status": {"type": "string", "enum": ["True", "False", "Unknown"]}, "reason": text, "message": text,
+        "lastTransitionTime": text,
+    });
+    schemas.insert(
+        "Condition".to_owned(),
+        json!({"type": "object", "required": ["type", "status"], "properties": condition}),
+    );
+    for kind in KINDS {
+        if let Some(shape) = kind.shape {
+            schemas.insert(format!("{}View", kind.name), shape.schema(kind.name));
+        }
+    }
     // Only the kinds that have routes here.
     for definition in api::kubeopencode::crds() {
         let version = &definition.spec.versions[0];

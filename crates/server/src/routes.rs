@@ -34,10 +34,12 @@ pub struct Operation {
 pub enum Answer {
     /// A JSON object.
     Object,
-    /// One page of a list, its items under this key.
-    Page(&'static str),
-    /// An object as JSON or, when asked for, YAML.
-    Either,
+    /// The view of an object of this kind.
+    View(&'static str),
+    /// One page of a list: the key of its items and their kind.
+    Page(&'static str, &'static str),
+    /// The view of an object of this kind or, when asked for, all of it as YAML.
+    Either(&'static str),
     /// Server-sent events.
     Events,
     /// A WebSocket.

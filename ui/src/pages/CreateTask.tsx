@@ -66,7 +66,7 @@ function Form() {
           {agents.length > 0 ? <optgroup label="Agents">{options.filter((option) => option.startsWith("agent:")).map((option) => <option key={option} value={option}>{option.slice(6)}</option>)}</optgroup> : null}
           {templates.length > 0 ? <optgroup label="Templates, in a Pod of its own">{options.filter((option) => option.startsWith("template:")).map((option) => <option key={option} value={option}>{option.slice(9)}</option>)}</optgroup> : null}
         </select>
-        {agent ? <span style={{ marginTop: 6, fontWeight: 400 }}><Badge health={healthOf("agents", agent)} /> <span className="quiet">{agent.profile} {agent.serverStatus.ready ? "" : "The Task waits until it is ready."}</span></span> : null}
+        {agent ? <span style={{ marginTop: 6, fontWeight: 400 }}><Badge health={healthOf("agents", agent)} /> <span className="quiet">{[agent.serverStatus.ready ? "" : "The Task waits until it is ready", agent.profile ?? ""].filter(Boolean).join(" · ")}</span></span> : null}
       </label>
       <label className="row"><span>Name <span className="quiet">(made up when empty)</span></span><input className="field mono" value={name} onChange={(event) => setName(event.target.value)} pattern="[a-z0-9]([a-z0-9.\-]*[a-z0-9])?" title="Lower-case letters, digits, - and ." /></label>
       <label className="row"><span>Timeout <span className="quiet">(none when empty)</span></span><input className="field mono" value={timeout} onChange={(event) => setTimeoutText(event.target.value)} placeholder="30m" /></label>

@@ -44,7 +44,7 @@ export function Week({ namespace }: { namespace: string }) {
       <Problem error={error} />
       <div className="days" aria-hidden="true">
         <span>{Intl.DateTimeFormat().resolvedOptions().timeZone}</span>
-        <div className="names">{midnights.map((day) => <span key={day} style={{ left: `${at(day)}%` }}>{new Date(day).toLocaleDateString(undefined, narrow ? { weekday: "narrow" } : { weekday: "short", day: "numeric" })}</span>)}</div>
+        <div className="names">{midnights.filter((day) => at(day) < 95).map((day) => <span key={day} style={{ left: `${at(day)}%` }}>{new Date(day).toLocaleDateString(undefined, narrow ? { weekday: "narrow" } : { weekday: "short", day: "numeric" })}</span>)}</div>
       </div>
       {schedules.slice(0, 12).map((cron) => {
         const next = upcoming?.schedules.find((one) => one.namespace === cron.namespace && one.name === cron.name);

@@ -15,11 +15,18 @@ declare module "vitest" {
 
 const binary = resolve(process.env.ORRERY ?? "../target/debug/orrery");
 
-export default async function setup(project: TestProject) {
+/** A running `orrery up` with data of its own. */
+export interface Plane {
+  link: string;
+  kubeconfig: string;
+  stop: () => Promise<void>;
+}
+
+export async function start(...flags: string[]): Promise<Plane> {
   if (!existsSync(binary)) throw new Error(`${binary} is not there: cargo build --package orrery`);
   const data = mkdtempSync(join(tmpdir(), "orrery-e2e-"));
-  const plane = spawn(binary, ["up", "--data-dir", data, "--api-port", "0", "--server-port", "0"], { stdio: ["ignore", "ignore", "pipe"] });
-  const teardown = async () => {
+  const plane = spawn(binary, ["up", "--data-dir", data, "--api-port", "0", "--server-port", "0", ...flags], { stdio: ["ignore", "ignore", "pipe"] });
+  const stop = async () => {
     const ended = plane.exitCode === null ? new Promise((done) => plane.once("exit", done)) : undefined;
     plane.kill("SIGTERM");
     await ended;
@@ -27,16 +34,24 @@ export default async function setup(project: TestProject) {
     rmSync(data, { recursive: true, force: true });
   };
   try {
-    const link = await saysWhere(plane);
-    const kubeconfig = join(data, "kubeconfig");
-    populate(kubeconfig);
-    project.provide("link", link);
-    project.provide("kubeconfig", kubeconfig);
+    return { link: await saysWhere(plane), kubeconfig: join(data, "kubeconfig"), stop };
   } catch (error) {
-    await teardown();
+    await stop();
     throw error;
   }
-  return teardown;
+}
+
+export default async function setup(project: TestProject) {
+  const plane = await start();
+  try {
+    populate(plane.kubeconfig);
+  } catch (error) {
+    await plane.stop();
+    throw error;
+  }
+  project.provide("link", plane.link);
+  project.provide("kubeconfig", plane.kubeconfig);
+  return plane.stop;
 }
 
 /** The login link that it prints once it is up. */

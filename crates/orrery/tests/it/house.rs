@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("orrery-node", &["orrery-apiserver", "orrery-engine", "orrery-machinery"]),
     ("orrery-controllers", &["orrery-api", "orrery-engine"]),
     ("orrery-server", &["orrery-api", "orrery-controllers"]),
+    ("orrery-telemetry", &[]),
 ];
 
 /// Crates that may depend on anything of ours because nothing that ships depends on them.

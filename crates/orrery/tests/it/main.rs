@@ -19,5 +19,6 @@ mod plane;
 mod seed;
 mod server;
 mod survive;
+mod traces;
 mod up;
 mod work;
