@@ -17,6 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("orrery-workloads", &["orrery-apiserver", "orrery-engine", "orrery-machinery"]),
     ("orrery-node", &["orrery-apiserver", "orrery-engine", "orrery-machinery"]),
     ("orrery-controllers", &["orrery-api", "orrery-engine"]),
+    ("orrery-deploy", &["orrery-api"]),
     ("orrery-server", &["orrery-api", "orrery-controllers"]),
     ("orrery-telemetry", &[]),
 ];

@@ -1,0 +1,3 @@
+//! Kubernetes, as a place to keep states in.
+
+pub(crate) mod http;
