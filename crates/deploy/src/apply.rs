@@ -96,6 +96,7 @@ impl Run<'_> {
         self.state.pack_id.clone_from(&self.plan.pack_id);
         self.state.version.clone_from(&self.plan.version);
         self.state.scope = Some(self.plan.scope.clone());
+        self.state.environment.clone_from(&self.plan.environment);
         let missing = self.plan.changes.iter().filter(|change| change.action == Action::Create);
         for change in missing {
             let entry = self.state.entry(&change.key);
@@ -227,7 +228,7 @@ impl Run<'_> {
     fn failed(&mut self, change: &Change, failure: Failure) {
         let key = &change.key;
         self.broken.insert(key.clone());
-        if change.action.writes() && change.action != Action::Delete {
+        if change.action.writes() && (change.action != Action::Delete || self.state.find(key).is_some()) {
             self.entry(key).status = Status::Failed;
         }
         let failure = failure.during(format!("{} {} {:?} failed", noun(change.action), key.type_, key.name));

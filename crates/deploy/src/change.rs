@@ -66,6 +66,26 @@ pub struct FieldChange {
     pub manager: Option<String>,
 }
 
+impl FieldChange {
+    /// In a line: `spec.version: "1.0.0" → "1.1.0"`, values cut after so many letters.
+    pub fn line(&self, letters: usize) -> String {
+        let shown = |value: &Value| {
+            let text = value.to_string();
+            match text.char_indices().nth(letters) {
+                Some((end, _)) => format!("{}…", &text[..end]),
+                None => text,
+            }
+        };
+        let by = self.manager.as_ref().map(|manager| format!(" (set by {manager})")).unwrap_or_default();
+        match (&self.before, &self.after) {
+            (Some(before), Some(after)) => format!("{}: {} → {}{by}", self.path, shown(before), shown(after)),
+            (None, Some(after)) => format!("{}: added {}{by}", self.path, shown(after)),
+            (Some(before), None) => format!("{}: removed {}{by}", self.path, shown(before)),
+            (None, None) => self.path.clone(),
+        }
+    }
+}
+
 /// What is to be done with one resource, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
@@ -116,6 +136,9 @@ pub struct Plan {
     pub pack_id: String,
     /// Which version of it.
     pub version: String,
+    /// Which of its deployments, if it has a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<String>,
     /// What is to be done: writes phase by phase, then deletes.
     pub changes: Vec<Change>,
     /// What is worth knowing before.

@@ -12,9 +12,12 @@
 //! The engine knows no target: it pairs, decides, orders, reports and records. A [`Target`] says what is live, what a write
 //! would change, and writes. What the engine promises is in `tests/it/laws.rs`.
 //!
+//! The one target here is [`kubernetes`]; [`adapter`] speaks the protocol of `PromptKit` over standard input and output.
+//!
 //! It owns the order of writes and the truth of the state. It refuses to touch what is not ours: an object counts as ours
 //! when the state knows its uid, or, where the state knows none, when it carries our labels.
 
+pub mod adapter;
 mod apply;
 mod change;
 mod destroy;
@@ -38,7 +41,7 @@ pub use plan::{dry_run, plan};
 pub use resource::{Desired, Key, Owner};
 pub use state::{Deployment, Keeper, Resource, State, Status};
 pub use status::{Health, Overall, ResourceStatus, StatusReport, status};
-pub use target::{Live, Patience, Preview, Target, Written};
+pub use target::{Live, Patience, Preview, Target, Tell, Written};
 
 /// Requests in flight at once; more would only queue up in the API server.
 const ABREAST: usize = 16;

@@ -31,6 +31,7 @@ pub async fn plan(
         scope: target.scope(),
         pack_id: deployment.pack_id.clone(),
         version: deployment.version.clone(),
+        environment: deployment.environment.clone(),
         changes,
         warnings,
     })
@@ -92,9 +93,14 @@ fn ours(live: &Live, record: Option<&Resource>) -> Result<(), Failure> {
                 .hint(format!("someone made it anew: import {key} to take it over, or delete it")))
         }
         (None, Owner::Us) => Ok(()),
-        (None, Owner::Other(why)) => Err(Failure::new(Category::Conflict, format!("{key} exists and {why}"))
-            .hint(format!("choose another name, delete it, or import {key} to take it over"))),
+        (None, Owner::Other(why)) => Err(not_ours(key, why)),
     }
+}
+
+/// An object that stands in the way.
+pub(crate) fn not_ours(key: &Key, why: &str) -> Failure {
+    Failure::new(Category::Conflict, format!("{key} exists and {why}"))
+        .hint(format!("choose another name, delete it, or import {key} to take it over"))
 }
 
 fn unknown(types: &[&str], state: &State) -> Vec<String> {

@@ -47,6 +47,8 @@ pub struct Written {
 pub struct Patience {
     /// One request.
     pub request: Duration,
+    /// Before a request is repeated for the first time; each next pause is twice as long.
+    pub pause: Duration,
     /// A resource, until it works or is gone.
     pub settle: Duration,
     /// A resource that says it failed, until it is believed.
@@ -55,9 +57,17 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { request: Duration::from_secs(30), settle: Duration::from_mins(2), doubt: Duration::from_secs(10) }
+        Self {
+            request: Duration::from_secs(30),
+            pause: Duration::from_millis(100),
+            settle: Duration::from_mins(2),
+            doubt: Duration::from_secs(10),
+        }
     }
 }
+
+/// Someone who is told what is being waited for.
+pub type Tell<'a> = dyn Fn(&str) + Sync + 'a;
 
 /// A place to deploy to. Every method may be called again after a failure: writes look first.
 #[async_trait]
@@ -87,7 +97,7 @@ pub trait Target: Sync {
     async fn delete(&self, resource: &Resource) -> Result<(), Failure>;
 
     /// Waits until it works, and says through `progress` what it is waiting for.
-    async fn settle(&self, key: &Key, progress: &(dyn Fn(&str) + Sync)) -> Result<(), Failure>;
+    async fn settle(&self, key: &Key, progress: &Tell<'_>) -> Result<(), Failure>;
 
     /// Whether it works.
     fn health(&self, live: &Live) -> Health;

@@ -23,6 +23,13 @@ pub struct Options {
     data_dir: Option<PathBuf>,
 }
 
+impl Options {
+    /// For commands whose namespace is said elsewhere.
+    pub fn of(kubeconfig: Option<PathBuf>, data_dir: Option<PathBuf>) -> Self {
+        Self { namespace: None, kubeconfig, data_dir }
+    }
+}
+
 /// A plane, and the namespace that is meant.
 #[derive(Clone)]
 pub struct Cluster {

@@ -8,6 +8,7 @@ mod completion;
 mod controller;
 mod crds;
 mod data_dir;
+mod deploy;
 mod down;
 mod image;
 mod init;
@@ -70,6 +71,9 @@ enum Command {
     Trigger(work::control::Named),
     /// Say why something is not running, and what to do.
     Why(work::why::Options),
+    /// Deploy packs of prompts: plan, apply, status, destroy, import, refresh, unlock.
+    #[command(subcommand)]
+    Deploy(Box<deploy::Verb>),
     /// Print the custom resource definitions, to install them on a cluster.
     Crds,
     /// Print a completion script for your shell.
@@ -87,6 +91,9 @@ fn main() -> ExitCode {
     // A Pod's shim is this program again. It forks, so it must come before anything that could start a thread.
     if std::env::args_os().nth(1).is_some_and(|verb| verb == "shim") {
         return node::shim::main();
+    }
+    if std::env::args_os().next().is_some_and(|program| deploy::adapter::is_meant(&program)) {
+        return deploy::adapter::main();
     }
     let arguments = Arguments::parse();
     // One provider for every TLS connection of the process; a second call finds it there.
@@ -122,6 +129,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Resume(options) => wait(work::control::suspend(options, false))?,
         Command::Trigger(options) => wait(work::control::trigger(options))?,
         Command::Why(options) => wait(work::why::run(options))?,
+        Command::Deploy(verb) => return wait(deploy::run(*verb)),
         Command::Crds => crds::run()?,
         Command::Completion(options) => completion::run(&options)?,
         Command::Version => version::run()?,

@@ -18,6 +18,7 @@ pub mod https;
 pub mod kubernetes;
 pub mod model;
 mod plane;
+pub mod shop;
 pub mod up;
 
 pub use chance::Chance;

@@ -75,6 +75,16 @@ impl Plane {
         self.directory.path()
     }
 
+    /// Serves the API on loopback to processes of a test, as its administrator: no credential is asked for. The answer is
+    /// its URL.
+    pub async fn serve(&self) -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port of loopback");
+        let url = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));
+        let routes = self.server.access().trust(User::master("admin"), self.server.routes());
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        url
+    }
+
     /// A client that may do anything.
     pub fn client(&self) -> kube::Client {
         self.client_as(User::master("admin"))

@@ -11,11 +11,10 @@ use kube::client::Body;
 use serde_json::Value;
 
 use crate::failure::{Category, Failure};
+use crate::target::Patience;
 
 /// How often a request is sent at most.
 const TRIES: u32 = 4;
-/// The first pause between two; each next is twice as long.
-const PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause that a server may ask for.
 const LONGEST: Duration = Duration::from_secs(30);
 
@@ -30,6 +29,7 @@ pub struct Error {
     pub message: String,
     retry_after: Option<Duration>,
     timeout: bool,
+    absent: bool,
 }
 
 impl Error {
@@ -38,8 +38,9 @@ impl Error {
         self.code.is_none_or(|code| code >= 500)
     }
 
+    /// The object is not there. A 404 that names no object may come from anyone on the way, and proves nothing.
     pub fn is_not_found(&self) -> bool {
-        self.code == Some(404)
+        self.code == Some(404) && self.absent
     }
 
     pub fn is_already_there(&self) -> bool {
@@ -75,21 +76,21 @@ impl fmt::Display for Error {
     }
 }
 
-/// A pause before the next try.
-pub async fn pause(attempt: u32) {
-    tokio::time::sleep(PAUSE * 2u32.pow(attempt.min(6))).await;
-}
-
 /// The API, for this module's few verbs.
 #[derive(Clone)]
 pub struct Http {
     client: Client,
-    patience: Duration,
+    patience: Patience,
 }
 
 impl Http {
-    pub fn new(client: Client, patience: Duration) -> Self {
+    pub fn new(client: Client, patience: Patience) -> Self {
         Self { client, patience }
+    }
+
+    /// A pause before the next try.
+    pub async fn pause(&self, attempt: u32) {
+        tokio::time::sleep(self.patience.pause * 2u32.pow(attempt.min(6))).await;
     }
 
     /// Reads; tried again whatever happens, as long as it may help.
@@ -99,7 +100,7 @@ impl Http {
             let answer = self.send(Method::GET, path, None).await;
             attempt += 1;
             match answer {
-                Err(error) if error.is_unclear() && attempt < TRIES => pause(attempt).await,
+                Err(error) if error.is_unclear() && attempt < TRIES => self.pause(attempt).await,
                 answer => return answer,
             }
         }
@@ -118,21 +119,22 @@ impl Http {
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Error> {
         let mut attempt = 0;
         loop {
-            let answer = match tokio::time::timeout(self.patience, self.once(&method, path, body)).await {
+            let answer = match tokio::time::timeout(self.patience.request, self.once(&method, path, body)).await {
                 Ok(answer) => answer,
                 Err(_) => Err(Error {
                     code: None,
                     reason: "Timeout".into(),
-                    message: format!("no answer to {method} {path} within {} s", self.patience.as_secs_f32()),
+                    message: format!("no answer to {method} {path} within {} s", self.patience.request.as_secs_f32()),
                     retry_after: None,
                     timeout: true,
+                    absent: false,
                 }),
             };
             attempt += 1;
             match answer {
                 Err(error) if error.code == Some(429) && attempt < TRIES => match error.retry_after {
                     Some(time) => tokio::time::sleep(time.min(LONGEST)).await,
-                    None => pause(attempt).await,
+                    None => self.pause(attempt).await,
                 },
                 answer => return answer,
             }
@@ -158,6 +160,7 @@ impl Http {
             message: text("message").unwrap_or_else(|| parts.status.to_string()),
             retry_after: seconds.map(Duration::from_secs),
             timeout: false,
+            absent: status["reason"] == "NotFound" && status["details"]["name"].is_string(),
         })
     }
 }
@@ -173,5 +176,5 @@ fn lost(error: &(dyn std::error::Error + 'static)) -> Error {
         }
         source = cause.source();
     }
-    Error { code: None, reason: "Unreachable".into(), message, retry_after: None, timeout: false }
+    Error { code: None, reason: "Unreachable".into(), message, retry_after: None, timeout: false, absent: false }
 }

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::store::{overtaken, unlocked};
 use super::{Keeper, Lock, State, Store};
 use crate::failure::{Category, Failure};
-use crate::kubernetes::http::{Error, Http, pause};
+use crate::kubernetes::http::{Error, Http};
+use crate::kubernetes::sanitize;
 use crate::target::Patience;
 
 /// How often a write is tried over someone else's, or after an unclear answer.
@@ -47,10 +48,13 @@ struct Kept {
 impl SecretStore {
     /// The state of a pack (in an environment), in a namespace.
     pub fn new(client: Client, namespace: &str, pack: &str, environment: Option<&str>) -> Self {
-        let http = Http::new(client, Patience::default().request);
+        Self::over(Http::new(client, Patience::default()), namespace, pack, environment)
+    }
+
+    pub(crate) fn over(http: Http, namespace: &str, pack: &str, environment: Option<&str>) -> Self {
         let name = match environment {
             None => format!("orrery-deploy-{pack}"),
-            Some(environment) => format!("orrery-deploy-{pack}.{environment}"),
+            Some(environment) => format!("orrery-deploy-{pack}.{}", sanitize(environment)),
         };
         Self { http, namespace: namespace.to_owned(), name, held: None }
     }
@@ -126,7 +130,7 @@ impl SecretStore {
                     if (error.is_unclear() || error.is_conflict() || error.is_already_there()) && attempt < TRIES =>
                 {
                     attempt += 1;
-                    pause(attempt).await;
+                    self.http.pause(attempt).await;
                 }
                 Err(error) => return Err(self.during(&error)),
             }

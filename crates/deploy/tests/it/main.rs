@@ -1,19 +1,11 @@
-//! What the engine promises, on a target in memory.
+//! What the engine promises, on a target in memory; what the Kubernetes target promises, on a plane in good and bad weather.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
+mod cluster;
 mod decisions;
+mod deployer;
+mod faults;
 mod laws;
 mod memory;
+mod protocol;
 mod torture;
-
-use testkit::Plane;
-
-/// Serves a plane on loopback to processes of a test, as its administrator.
-async fn serve(plane: &Plane) -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let server = plane.server();
-    let routes = server.access().trust(apiserver::user::User::master("admin"), server.routes());
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    url
-}

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use orrery_deploy::{
-    Category, Desired, Failure, FieldChange, Health, Keeper, Key, Live, Owner, Preview, Resource, State, Target,
+    Category, Desired, Failure, FieldChange, Health, Keeper, Key, Live, Owner, Preview, Resource, State, Target, Tell,
     Written,
 };
 use parking_lot::Mutex;
@@ -174,7 +174,7 @@ impl Target for Memory {
         })
     }
 
-    async fn settle(&self, key: &Key, progress: &(dyn Fn(&str) + Sync)) -> Result<(), Failure> {
+    async fn settle(&self, key: &Key, progress: &Tell<'_>) -> Result<(), Failure> {
         progress("looking");
         match self.trouble.lock().get(key) {
             Some(Trouble::NeverReady) => Err(Failure::new(Category::Timeout, "it does not work")),

@@ -184,7 +184,7 @@ async fn a_state_in_a_file_is_never_lost_or_shared() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_state_in_the_cluster_is_never_lost_or_shared() {
     let plane = Plane::in_memory().await;
-    let url = crate::serve(&plane).await;
+    let url = plane.serve().await;
     let directory = tempfile::tempdir().unwrap();
     torture(&url, directory.path()).await;
 }
