@@ -52,6 +52,7 @@ test-kubernetes: ## Judge the embedded API by a real kube-apiserver (needs Go or
 	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery-apiserver --features differential --test differential
 	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery-workloads --features differential --test differential
 	KUBECTL="$$(scripts/kubernetes-binaries)/kubectl" $(CARGO) test --locked --package orrery --test it kubectl
+	PROMPTARENA="$$(scripts/promptarena)" $(CARGO) test --locked --package orrery --test it deploy -- --include-ignored
 	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery-server --features differential --test differential
 	HELM="$$(scripts/helm)" KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery --features chart --test chart
 

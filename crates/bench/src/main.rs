@@ -3,6 +3,7 @@
 //! A benchmark is a section: a function that fills a table. New ones go into [`SECTIONS`].
 
 mod controller;
+mod deploy;
 mod echo;
 mod machine;
 mod plane;
@@ -33,6 +34,7 @@ const SECTIONS: &[(&str, Measure)] = &[
     ("tasks", tasks::run),
     ("schedules", schedules::run),
     ("controller", controller::run),
+    ("deploy", deploy::run),
 ];
 
 #[derive(Debug, Parser)]

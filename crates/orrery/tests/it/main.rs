@@ -8,6 +8,7 @@ mod contexts;
 mod controller;
 mod damage;
 mod demo;
+mod deploy;
 mod filling_pod;
 mod full_disk;
 mod house;
