@@ -67,6 +67,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         system.tools = Tools::Linked;
         let images = node::images::Images::default();
         system.linked_images = Linked(Arc::new(move |image| images.are_own_files(image)));
+        chosen.omnia.own_image = Some("host".into());
     }
     system.helper_image.clone_from(&options.helper_image);
     system.cluster_domain.clone_from(&options.cluster_domain);

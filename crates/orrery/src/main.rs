@@ -3,6 +3,7 @@
 //! This crate only parses arguments, wires the other crates together and prints. Data goes to stdout, words to
 //! stderr. Exit codes: 0 done, 1 failed, 2 wrong usage.
 
+mod agent;
 mod cluster;
 mod completion;
 mod controller;
@@ -85,6 +86,8 @@ enum Command {
     Reference,
     #[command(flatten)]
     Init(init::Verb),
+    #[command(flatten)]
+    Agent(agent::Verb),
 }
 
 fn main() -> ExitCode {
@@ -135,6 +138,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Version => version::run()?,
         Command::Reference => reference::run()?,
         Command::Init(verb) => return init::run(&verb),
+        Command::Agent(verb) => wait(agent::run(verb))?,
     }
     Ok(ExitCode::SUCCESS)
 }

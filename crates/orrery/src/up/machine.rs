@@ -81,7 +81,7 @@ impl Machine {
     /// Programs that the platform's images have: ours, and the agent's where this machine has it.
     fn programs(&self) -> anyhow::Result<BTreeMap<String, PathBuf>> {
         let own = std::env::current_exe().context("where is this program?")?;
-        let mut programs = BTreeMap::from([("/kubeopencode".to_owned(), own)]);
+        let mut programs = BTreeMap::from([("/kubeopencode".to_owned(), own.clone()), ("/orrery".to_owned(), own)]);
         programs.extend(self.opencode()?.map(|path| ("/opt/orrery/bin/opencode".to_owned(), path)));
         Ok(programs)
     }

@@ -29,6 +29,8 @@ impl Controllers {
         // The agent's binary is on this machine already; a copy for each Pod would cost a second and 185 MB.
         options.policy.system.tools = Tools::Linked;
         options.policy.system.linked_images = Linked(Arc::new(move |image| images.are_own_files(image)));
+        // So that a pack runs here without an image from elsewhere.
+        options.omnia.own_image = Some("host".into());
         let sessions = HttpSessions::new(Arc::new(Inside { client: client.clone(), pods }));
         let engine = Engine::new(client, engine::RealClock::shared(), options.engine.clone());
         Self { engine: controllers::install(engine, &options, Arc::new(sessions)) }

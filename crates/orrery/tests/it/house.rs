@@ -18,6 +18,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("orrery-node", &["orrery-apiserver", "orrery-engine", "orrery-machinery"]),
     ("orrery-controllers", &["orrery-api", "orrery-engine"]),
     ("orrery-deploy", &["orrery-api"]),
+    ("orrery-tools", &["orrery-api"]),
+    ("orrery-runtime", &["orrery-api", "orrery-tools"]),
     ("orrery-server", &["orrery-api", "orrery-controllers"]),
     ("orrery-telemetry", &[]),
 ];

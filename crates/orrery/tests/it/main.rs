@@ -16,6 +16,7 @@ mod images;
 mod init;
 mod kill;
 mod kubectl;
+mod omnia;
 mod plane;
 mod seed;
 mod server;
