@@ -1,12 +1,12 @@
 //! The shim's loop: one thread, one `poll`, everything that happens in the Pod.
 
+mod started;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::fs::FileExt as _;
 
-use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sched::CloneFlags;
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -15,45 +15,16 @@ use nix::sys::socket::{SockFlag, accept4};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use super::attach::{Attachments, Streams};
+use super::attach::Streams;
 use super::container::{Pipes, execute_in, start};
-use super::log::{Log, Stream};
+use super::log::Log;
 use super::sandbox::{Shim, report_ready, stage};
 use super::sys::{self, pipe};
-use super::wire::{
-    ContainerSpec, Event, ExecSpec, Exit, Identity, Reply, Request, State, from_memory_file, receive, send,
-};
+use super::wire::{ContainerSpec, Event, ExecSpec, Identity, Reply, Request, State, from_memory_file, receive, send};
+use started::{Container, Execution, read_text, sync, write_state};
 
 /// How often, in milliseconds, an idle shim looks whether the Pod's directory is still there at all.
 const LOOK_AGAIN: u16 = 5000;
-/// Room for a state in its file, so that the end can be written in place even when the disk is full.
-const STATE_SIZE: usize = 1024;
-
-struct Container {
-    spec: ContainerSpec,
-    home: String,
-    keeper: Pid,
-    alive: bool,
-    state: Option<State>,
-    record: File,
-    outputs: [Option<OwnedFd>; 2],
-    starting: Option<OwnedFd>,
-    refused: Option<String>,
-    ended: OwnedFd,
-    caller: Option<OwnedFd>,
-    cgroups: Vec<OwnedFd>,
-    log: Log,
-    attachments: Attachments,
-    started: i64,
-}
-
-struct Execution {
-    child: Pid,
-    starting: Option<OwnedFd>,
-    ended: OwnedFd,
-    caller: Option<OwnedFd>,
-    complaint: Option<String>,
-}
 
 struct Pod {
     shim: Shim,
@@ -430,115 +401,6 @@ impl Pod {
     }
 }
 
-impl Container {
-    fn event(&self) -> Option<Event> {
-        let state = self.state.clone()?;
-        Some(Event { container: self.spec.name.clone(), attempt: self.spec.attempt, state })
-    }
-
-    fn read_outputs(&mut self, buffer: &mut [u8], is_ready: impl Fn(&OwnedFd) -> bool, most: usize) {
-        for (stream, output) in [Stream::Stdout, Stream::Stderr].into_iter().zip(&mut self.outputs) {
-            for _ in 0..most {
-                let Some(pipe) = output.as_ref().filter(|pipe| is_ready(pipe)) else { break };
-                match nix::unistd::read(pipe, buffer) {
-                    // The end; of a terminal, when nobody has it open any more.
-                    Ok(0) | Err(Errno::EIO) => *output = None,
-                    Ok(length) => {
-                        self.log.write(stream, &buffer[..length]);
-                        self.attachments.show(stream, &buffer[..length]);
-                    }
-                    Err(Errno::EINTR) => {}
-                    Err(_) => break,
-                }
-            }
-        }
-    }
-
-    fn read_start(&mut self, pipe: &OwnedFd) {
-        self.refused = read_text(pipe);
-        let Some(message) = &self.refused else {
-            self.state = Some(State::Running { started: self.started });
-            if let Some(caller) = self.caller.take() {
-                let _ = send(&caller, &Reply::Done, &[]);
-            }
-            return;
-        };
-        if let Some(caller) = self.caller.take() {
-            let _ = send(&caller, &Reply::Failed { message: message.clone() }, &[]);
-        }
-    }
-
-    /// The keeper is gone, and with it everything in the container.
-    fn finish(&mut self, buffer: &mut [u8]) {
-        self.alive = false;
-        if let Some(pipe) = self.starting.take() {
-            self.read_start(&pipe);
-        }
-        // Bounded: an exec that outlives the container may hold a pipe open.
-        self.read_outputs(buffer, |_| true, 64);
-        self.outputs = [None, None];
-        self.log.finish();
-        let mut message = [0; 8];
-        let told = nix::unistd::read(&self.ended, &mut message) == Ok(8);
-        let number = |part: &[u8]| part.try_into().map_or(0, i32::from_ne_bytes);
-        let killed = Signal::SIGKILL as i32;
-        let (code, signal) = match (&self.refused, told) {
-            (Some(_), _) => (128, 0),
-            (None, true) => (number(&message[..4]), number(&message[4..])),
-            // The keeper itself was killed: that is how a container is ended by force.
-            (None, false) => (128 + killed, killed),
-        };
-        let exit = Exit {
-            code,
-            signal: (signal != 0).then_some(signal),
-            refused: self.refused.as_ref().map(|message| message.chars().take(600).collect()),
-            started: self.started,
-            finished: jiff::Timestamp::now().as_millisecond(),
-        };
-        let state = State::Ended(exit);
-        // Durable before anybody is told.
-        let _ = write_state(&self.record, &state);
-        self.state = Some(state);
-        self.attachments.finish(code);
-        self.cgroups.clear();
-    }
-}
-
-impl Execution {
-    fn finish(mut self) {
-        if let Some(pipe) = self.starting.take() {
-            self.complaint = read_text(&pipe);
-        }
-        let Some(caller) = self.caller else { return };
-        if let Some(message) = self.complaint {
-            let _ = send(&caller, &Reply::Failed { message }, &[]);
-            return;
-        }
-        let mut message = [0; 8];
-        let told = nix::unistd::read(&self.ended, &mut message) == Ok(8);
-        let code = message[..4].try_into().map_or(137, i32::from_ne_bytes);
-        let _ = send(&caller, &Reply::Ended { code: if told { code } else { 137 } }, &[]);
-    }
-}
-
 fn refuse(caller: &OwnedFd, error: &std::io::Error) {
     let _ = send(caller, &Reply::Failed { message: error.to_string() }, &[]);
-}
-
-/// What was said on a start pipe; nothing means that the command runs.
-fn read_text(pipe: &OwnedFd) -> Option<String> {
-    let mut text = [0; 2048];
-    let length = nix::unistd::read(pipe, &mut text).unwrap_or(0);
-    (length > 0).then(|| String::from_utf8_lossy(&text[..length]).into_owned())
-}
-
-fn sync(directory: &str) -> std::io::Result<()> {
-    File::open(directory)?.sync_all()
-}
-
-fn write_state(record: &File, state: &State) -> std::io::Result<()> {
-    let mut text = serde_json::to_vec(state)?;
-    text.resize(text.len().max(STATE_SIZE), b' ');
-    record.write_all_at(&text, 0)?;
-    record.sync_data()
 }

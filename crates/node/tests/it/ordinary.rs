@@ -36,10 +36,11 @@ impl Place {
         Self { directory, tests, shim, home }
     }
 
-    /// Runs tests as that user, in the surroundings that `command` makes for the words after it.
-    fn run(&self, mut command: Command, chosen: &[&str]) -> Output {
+    /// Runs tests as that user: `command` makes the surroundings for the words after it, `then` is run by the user.
+    fn run(&self, mut command: Command, then: &[&str], chosen: &[&str]) -> Output {
         command
             .args(["setpriv", &format!("--reuid={USER}"), &format!("--regid={USER}"), "--clear-groups", "--"])
+            .args(then)
             .arg(&self.tests)
             .args(chosen)
             .args(["--skip", "ordinary", "--test-threads", "4"])
@@ -66,7 +67,7 @@ fn everything_holds_for_an_ordinary_user_too() {
         // Then all of them just have.
         return;
     }
-    assert_passed(&Place::make().run(Command::new("env"), &[]));
+    assert_passed(&Place::make().run(Command::new("env"), &[], &[]));
 }
 
 /// Whoever has subordinate ids has Pods with many users. The files that give them are shown to the test alone.
@@ -93,6 +94,17 @@ fn an_ordinary_user_with_subordinate_ids_has_many_users_in_a_pod() {
     command.args(["env", "ORRERY_TEST_SUBORDINATE=1"]);
     let chosen =
         ["a_pod_has_as_many_users", "a_security_context", "leave_nothing_behind", "imported_image", "of_one_port"];
-    let said = assert_passed(&place.run(command, &chosen));
+    let said = assert_passed(&place.run(command, &[], &chosen));
     assert!(said.contains("5 passed"), "{said}");
+}
+
+/// In a container without privilege, root is nobody in particular.
+#[test]
+fn root_without_users_of_its_own_counts_as_ordinary() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let chosen = ["runs_to_completion", "of_one_port", "imported_image", "follow_changes"];
+    let said = assert_passed(&Place::make().run(Command::new("env"), &["unshare", "-Ur", "--"], &chosen));
+    assert!(said.contains("4 passed"), "{said}");
 }

@@ -2,7 +2,7 @@
 
 use node::driver::{Driver as _, Mount, State};
 
-use crate::support::{Bench, container, ended, run, until};
+use crate::support::{Bench, container, ended, run, shim_with, until};
 
 #[tokio::test]
 async fn a_command_runs_to_its_end_and_its_words_are_kept() {
@@ -94,4 +94,34 @@ async fn another_process_finds_the_pod_again_and_ends_it() {
     again.close(Vec::new()).await.unwrap();
     assert!(watch.events.recv().await.is_none(), "the shim goes when it is closed");
     assert!(bench.driver.find("six").await.is_none());
+}
+
+/// The process with this word in its command line.
+fn process_with(word: &str) -> Option<nix::unistd::Pid> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut numbers = all.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok());
+    let is_it = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.windows(word.len()).any(|part| part == word.as_bytes())
+    };
+    numbers.find(is_it).map(nix::unistd::Pid::from_raw)
+}
+
+#[tokio::test]
+async fn a_nursery_that_was_killed_takes_no_pod_along_and_is_replaced() {
+    let mark = format!("nursery-of-{}", std::process::id());
+    let bench = Bench::with(shim_with(vec![mark.clone()]));
+    let before = bench.open("before", &[]).await;
+    let nursery = process_with(&mark).expect("the nursery is there");
+    nix::sys::signal::kill(nursery, nix::sys::signal::Signal::SIGKILL).unwrap();
+    until(|| process_with(&mark).is_none()).await;
+    let (code, log) = run(&bench, "after", &container("main", "echo runs")).await;
+    assert_eq!((code, log.as_str()), (0, "runs"));
+    let mut watch = before.watch().await.unwrap();
+    before.start(&container("main", "exit 4"), Vec::new()).await.unwrap();
+    assert_eq!(ended(&mut watch, "main").await.code, 4);
+    before.close(Vec::new()).await.unwrap();
+    // It goes with whoever started it.
+    drop(bench);
+    until(|| process_with(&mark).is_none()).await;
 }

@@ -10,10 +10,15 @@ use node::driver::{
 use node::process::{Process, Shims};
 
 pub fn shim() -> Shims {
+    shim_with(Vec::new())
+}
+
+/// The same with words that its process can be told by.
+pub fn shim_with(words: Vec<String>) -> Shims {
     // Another user may not be able to reach where it was built.
     let copied = std::env::var_os("ORRERY_TEST_SHIM").map(PathBuf::from);
     let program = copied.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_orrery-shim")));
-    Shims::new(program, Vec::new())
+    Shims::new(program, words)
 }
 
 pub struct Bench {
@@ -23,8 +28,12 @@ pub struct Bench {
 
 impl Bench {
     pub fn new() -> Self {
+        Self::with(shim())
+    }
+
+    pub fn with(shims: Shims) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let driver = Process::new(data.path().to_owned(), shim());
+        let driver = Process::new(data.path().to_owned(), shims);
         Self { data, driver }
     }
 

@@ -1,4 +1,4 @@
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod};
 use kube::ResourceExt;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
@@ -58,4 +58,26 @@ async fn an_unknown_class_keeps_claim_and_pod_pending_with_the_reason() {
         reason == "ProvisioningFailed" && note == "storageclass.storage.k8s.io \"nvme\" not found"
     };
     cluster.until_event("PersistentVolumeClaim", "fast", refused).await;
+}
+
+#[tokio::test]
+async fn a_claim_goes_with_its_owner_and_not_before_its_last_pod() {
+    let cluster = Cluster::start().await;
+    let owner = cluster
+        .create::<ConfigMap>(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}}))
+        .await;
+    let mut owned = claim("data", &json!({}));
+    owned["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.uid().unwrap()}]);
+    cluster.create::<PersistentVolumeClaim>(owned).await;
+    cluster.create::<PersistentVolumeClaim>(claim("other", &json!({}))).await;
+    cluster.create::<Pod>(pod("user", &using("data"))).await;
+    cluster.until::<Pod>("user", |pod| pod.status.as_ref().unwrap().phase.as_deref() == Some("Running")).await;
+    cluster.api::<ConfigMap>().delete("owner", &DeleteParams::default()).await.unwrap();
+    let leaving = |claim: &PersistentVolumeClaim| claim.metadata.deletion_timestamp.is_some();
+    let held = cluster.until::<PersistentVolumeClaim>("data", leaving).await;
+    assert_eq!(held.finalizers(), ["kubernetes.io/pvc-protection"], "a Pod has it");
+    cluster.api::<Pod>().delete("user", &DeleteParams::default()).await.unwrap();
+    cluster.gone::<PersistentVolumeClaim>("data").await;
+    assert_eq!(cluster.names::<PersistentVolumeClaim>().await, ["other"]);
 }
