@@ -62,7 +62,7 @@ pub struct Node {
     pub(crate) events: Events,
     network: Option<Arc<Network>>,
     api: Option<std::net::SocketAddr>,
-    groups: Groups,
+    pub(crate) groups: Arc<Groups>,
     workers: Mutex<HashMap<String, Known>>,
     tracker: TaskTracker,
 }
@@ -134,7 +134,7 @@ pub async fn start(config: Config) -> Result<Handle, StartError> {
         programs: config.programs,
         network: config.network,
         api: config.api,
-        groups: Groups::find(&config.data),
+        groups: Arc::new(Groups::find(&config.data)),
         workers: Mutex::new(HashMap::new()),
         tracker: tracker.clone(),
     });

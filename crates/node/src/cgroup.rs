@@ -39,6 +39,8 @@ impl Controller {
 pub struct Groups {
     /// Directory of ours, and whether it is of version 2.
     bases: BTreeMap<Controller, (PathBuf, bool)>,
+    /// The group that we are in ourselves.
+    own: Option<PathBuf>,
 }
 
 impl Groups {
@@ -63,7 +65,19 @@ impl Groups {
         for (base, _) in bases.values() {
             let _ = fs::remove_dir(base);
         }
-        Self { bases }
+        let first = bases.first_key_value();
+        let own = first.and_then(|(controller, (_, unified))| own_group(root, membership, *controller, *unified));
+        Self { bases, own }
+    }
+
+    /// Gets the kernel ready for somebody to join a group soon.
+    ///
+    /// A process that joins waits until every processor has passed through a quiet state, 15 ms and more, unless somebody
+    /// else has just waited for that. So we do, while a Pod's namespaces are made: we join the group that we are in.
+    pub fn announce(&self) {
+        if let Some(own) = &self.own {
+            let _ = fs::write(own, std::process::id().to_string());
+        }
     }
 
     /// Makes the container's groups. Returns what its processes join by, and the limits that nobody will enforce.
@@ -136,17 +150,14 @@ impl Groups {
 
 /// `5:memory:/path` is our place in a version 1 hierarchy.
 fn version_1(root: &Path, membership: &str, controller: Controller, own: &str) -> Option<PathBuf> {
-    let line = membership.lines().find(|line| {
-        line.split(':').nth(1).is_some_and(|names| names.split(',').any(|name| name == controller.name()))
-    })?;
-    let place = line.splitn(3, ':').nth(2)?.trim_start_matches('/');
+    let place = place_1(membership, controller)?;
     usable(&root.join(controller.name()).join(place).join(own))
 }
 
 /// `0::/path` is our place in the version 2 hierarchy. Groups with processes cannot have limited children, so ours is
 /// made beside the one we are in.
 fn version_2(root: &Path, membership: &str, controller: Controller, own: &str) -> Option<PathBuf> {
-    let place = membership.lines().find_map(|line| line.strip_prefix("0::"))?.trim_start_matches('/');
+    let place = place_2(membership)?;
     let parent = Path::new(place).parent().unwrap_or(Path::new(""));
     let base = root.join(parent).join(own);
     let offered = fs::read_to_string(root.join(parent).join("cgroup.subtree_control")).ok()?;
@@ -156,6 +167,26 @@ fn version_2(root: &Path, membership: &str, controller: Controller, own: &str) -
     let base = usable(&base)?;
     fs::write(base.join("cgroup.subtree_control"), format!("+{}", controller.name())).ok()?;
     Some(base)
+}
+
+fn place_1(membership: &str, controller: Controller) -> Option<&str> {
+    let line = membership.lines().find(|line| {
+        line.split(':').nth(1).is_some_and(|names| names.split(',').any(|name| name == controller.name()))
+    })?;
+    Some(line.splitn(3, ':').nth(2)?.trim_start_matches('/'))
+}
+
+fn place_2(membership: &str) -> Option<&str> {
+    Some(membership.lines().find_map(|line| line.strip_prefix("0::"))?.trim_start_matches('/'))
+}
+
+fn own_group(root: &Path, membership: &str, controller: Controller, unified: bool) -> Option<PathBuf> {
+    let group = if unified {
+        root.join(place_2(membership)?)
+    } else {
+        root.join(controller.name()).join(place_1(membership, controller)?)
+    };
+    Some(group.join("cgroup.procs"))
 }
 
 fn usable(path: &Path) -> Option<PathBuf> {
@@ -195,6 +226,8 @@ mod tests {
         fs::create_dir_all(slice.join("run-1.scope")).expect("a directory");
         fs::write(slice.join("cgroup.subtree_control"), "cpu memory pids\n").expect("a file");
         let groups = Groups::find_in(root.path(), "0::/user.slice/app.slice/run-1.scope\n", "orrery-x");
+        groups.announce();
+        assert_eq!(text(&slice.join("run-1.scope/cgroup.procs")), std::process::id().to_string());
         let group = group(&slice.join("orrery-x"));
         let (joins, unenforced) = groups.make(UID, &container(&json!({ "cpu": "1500m", "memory": "64Mi" })));
         assert_eq!((joins.len(), unenforced), (3, Vec::new()));
@@ -222,6 +255,9 @@ mod tests {
     fn version_1_has_a_tree_for_each() {
         let root = tempfile::tempdir().expect("a directory");
         let groups = Groups::find_in(root.path(), "4:memory:/a\n3:cpu,cpuacct:/b\n0::/\n", "orrery-x");
+        fs::create_dir_all(root.path().join("cpu/b")).expect("a directory");
+        groups.announce();
+        assert_eq!(text(&root.path().join("cpu/b/cgroup.procs")), std::process::id().to_string());
         let (memory, cpu) = (group(&root.path().join("memory/a/orrery-x")), group(&root.path().join("cpu/b/orrery-x")));
         let (joins, unenforced) = groups.make(UID, &container(&json!({ "cpu": "250m", "memory": "1Gi" })));
         assert_eq!((joins.len(), unenforced), (2, Vec::new()));

@@ -51,7 +51,8 @@ pub fn start(
     // else can: it has every capability in the Pod's user namespace, and a container has fewer.
     let _ = nix::sys::prctl::set_dumpable(true);
     let enter = || if isolated { root::enter(sandbox, spec, home) } else { host::show(spec) };
-    let ready = join(cgroups).and_then(|()| enter()).and_then(|()| wait_for_record(recorded));
+    // As late as can be: what the kernel does for it began when the Pod was opened, and takes its time.
+    let ready = enter().and_then(|()| join(cgroups)).and_then(|()| wait_for_record(recorded));
     let outcome = ready.and_then(|()| {
         let (terminal, directory) = (spec.terminal, &spec.working_directory);
         fork_command(&pipes, terminal, isolated.then_some(&spec.confinement), keeps_groups(sandbox), directory, || {

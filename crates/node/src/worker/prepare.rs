@@ -61,6 +61,8 @@ impl Worker {
         if let Some(words) = plan::refusal(&self.pod) {
             return Err(Trouble { reason: "NotOffered", message: words });
         }
+        let groups = self.node.groups.clone();
+        tokio::task::spawn_blocking(move || groups.announce());
         let identity = self.identity()?;
         let layout = self.lay_out(&identity).await?;
         let network = self.node.network(&self.uid);

@@ -66,10 +66,10 @@ async fn a_claim_goes_with_its_owner_and_not_before_its_last_pod() {
     let owner = cluster
         .create::<ConfigMap>(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}}))
         .await;
-    let mut owned = claim("data", &json!({}));
-    owned["metadata"]["ownerReferences"] =
+    let mut data = claim("data", &json!({}));
+    data["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.uid().unwrap()}]);
-    cluster.create::<PersistentVolumeClaim>(owned).await;
+    cluster.create::<PersistentVolumeClaim>(data).await;
     cluster.create::<PersistentVolumeClaim>(claim("other", &json!({}))).await;
     cluster.create::<Pod>(pod("user", &using("data"))).await;
     cluster.until::<Pod>("user", |pod| pod.status.as_ref().unwrap().phase.as_deref() == Some("Running")).await;
