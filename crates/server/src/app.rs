@@ -479,5 +479,9 @@ async fn harden(request: Request, next: Next) -> Response {
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
+    // A proxy that collects an answer before it passes it on would hold a stream back.
+    if headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream") {
+        headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    }
     response
 }

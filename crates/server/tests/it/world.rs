@@ -176,6 +176,7 @@ impl Person {
         let headers: Vec<(&str, &str)> = last.map(|id| ("last-event-id", id)).into_iter().collect();
         let response = self.open("GET", path, &headers, Body::empty()).await;
         assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["x-accel-buffering"], "no", "proxies must not hold a stream back");
         Listening { body: response.into_body().into_data_stream(), text: String::new() }
     }
 }
