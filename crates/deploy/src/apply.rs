@@ -256,6 +256,7 @@ impl Run<'_> {
                 for change in doomed {
                     self.failed(change, held.clone());
                 }
+                self.keep(keeper).await?;
                 continue;
             }
             let (target, report) = (self.target, self.report);
