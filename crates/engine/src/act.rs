@@ -47,8 +47,14 @@ impl Applier {
         Self { client, manager, caches, metrics, applied: Mutex::new(HashMap::new()) }
     }
 
-    /// Performs the steps in order, up to the first that fails.
-    pub(crate) async fn act(&self, steps: &[Step]) -> Result<(), Stop> {
+    /// Performs the steps in order, up to the first that fails. Says how many are done, and what stopped it.
+    pub(crate) async fn act(&self, steps: &[Step]) -> (usize, Result<(), Stop>) {
+        let mut done = 0;
+        let result = self.perform(steps, &mut done).await;
+        (done, result)
+    }
+
+    async fn perform(&self, steps: &[Step], done: &mut usize) -> Result<(), Stop> {
         // A decision may write the same object twice; the second write builds on the first, not on what was observed.
         let mut versions: HashMap<String, String> = HashMap::new();
         for step in steps {
@@ -63,6 +69,7 @@ impl Applier {
                 let meta = |field: &str| value["metadata"][field].as_str().unwrap_or_default().to_owned();
                 versions.insert(meta("uid"), meta("resourceVersion"));
             }
+            *done += 1;
         }
         Ok(())
     }

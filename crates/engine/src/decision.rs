@@ -16,8 +16,10 @@ use crate::key::{Object, Target};
 pub struct Decision {
     /// Writes, in order.
     pub steps: Vec<Step>,
-    /// What to tell the user, after all steps succeeded.
+    /// What to tell the user, each when the steps before it and the next one are done.
     pub events: Vec<Event>,
+    /// For each event, how many steps were stated before it.
+    stated_after: Vec<usize>,
     /// When to decide again even if nothing changes.
     pub look_again: Option<Timestamp>,
     /// How the matter stands.
@@ -193,10 +195,19 @@ impl Decision {
         self
     }
 
-    /// Tells the user.
+    /// Tells the user, once the steps stated so far and the one stated next are done: what is said with a status is true
+    /// when the status is written, whatever becomes of the steps after that.
     pub fn event(&mut self, event: Event) -> &mut Self {
+        self.stated_after.push(self.steps.len());
         self.events.push(event);
         self
+    }
+
+    /// What can be told when the first `done` steps are done. The rest is stated again by the decision that does the rest.
+    pub fn told(&self, done: usize) -> Vec<Event> {
+        let holds = |stated_after: usize| done > stated_after || done == self.steps.len();
+        let events = self.events.iter().zip(&self.stated_after);
+        events.filter(|(_, after)| holds(**after)).map(|(event, _)| event.clone()).collect()
     }
 
     /// Asks to decide again at `at`; the earliest of several wins.
@@ -314,5 +325,20 @@ mod tests {
         decision.remove_finalizer(&pod, "a");
         let Step::Patch(patch) = &decision.steps[0] else { panic!("a patch") };
         assert_eq!(patch.body, json!({"metadata": {"finalizers": ["b"]}}));
+    }
+
+    #[test]
+    fn what_happened_is_told_although_a_later_step_did_not_happen() {
+        let mut pod = Pod::default();
+        pod.metadata.finalizers = Some(vec!["a".into()]);
+        let mut decision = Decision::none();
+        decision.event(Event::normal(&pod, "Ended", "End", "it ended"));
+        decision.status(&pod, None, &PodStatus { phase: Some("Succeeded".into()), ..PodStatus::default() });
+        decision.remove_finalizer(&pod, "a");
+        decision.event(Event::normal(&pod, "Released", "Release", "it is free"));
+        let told = |done| decision.told(done).into_iter().map(|event| event.reason).collect::<Vec<_>>();
+        assert_eq!(told(0), [""; 0], "not even the status was written");
+        assert_eq!(told(1), ["Ended"], "the status was written, the Pod has changed meanwhile");
+        assert_eq!(told(2), ["Ended", "Released"]);
     }
 }

@@ -84,16 +84,16 @@ impl<C: Controller> Runner<C> {
         };
         let now = self.clock.now();
         let decision = self.controller.decide(&observed, now);
-        match self.applier.act(&decision.steps).await {
-            Ok(()) => {
-                self.recorder.record(&decision.events, now);
-                self.settle(key, &decision)
-            }
+        let (done, result) = self.applier.act(&decision.steps).await;
+        // What happened is told although something after it did not: the next decision finds it done and is silent.
+        self.recorder.record(&decision.told(done), now);
+        match result {
+            Ok(()) => self.settle(key, &decision),
             Err(Stop::Stale) => self.stale(key),
             Err(Stop::Failed(failure)) => {
                 let answer = self.controller.refused(&observed, &failure, now);
                 let quiet = (identity(&self.queue), key.clone());
-                match QUIET.scope(quiet, self.applier.act(&answer.steps)).await {
+                match QUIET.scope(quiet, self.applier.act(&answer.steps)).await.1 {
                     Ok(()) => {}
                     Err(Stop::Stale) => return self.stale(key),
                     Err(Stop::Failed(second)) => {
