@@ -4,6 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 CARGO ?= cargo
+# Where cargo puts what it builds, from the root of the repository or from below it.
+BUILT := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export ORRERY_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/orrery
 
 .PHONY: help up ui test test-browser test-long faults test-kubernetes bench lint format licences tools
@@ -17,7 +19,7 @@ tools: ## Install what building and testing need (Debian packages)
 up: ui ## Build and run the plane on this machine, with a demo agent (UP="--api-port 0 …" for other options)
 	@scripts/tools build
 	$(CARGO) build --release --locked --package orrery
-	ORRERY_OPENCODE="$$(scripts/opencode)" $(or $(CARGO_TARGET_DIR),target)/release/orrery up --demo $(UP)
+	ORRERY_OPENCODE="$$(scripts/opencode)" $(BUILT)/release/orrery up --demo $(UP)
 
 ui: ui/dist/index.html ## Build the web UI
 
@@ -37,7 +39,7 @@ test: ui ## Run every test that needs neither Go nor a cluster
 test-browser: ui ## Every page and action in a real Chromium, and made-up requests, against a real plane
 	@scripts/tools build browser
 	$(CARGO) build --locked --package orrery
-	cd ui && ORRERY_OPENCODE="$$(../scripts/opencode)" SCHEMATHESIS="$$(../scripts/schemathesis)" npm run --silent e2e
+	cd ui && ORRERY="$(BUILT)/debug/orrery" ORRERY_OPENCODE="$$(../scripts/opencode)" SCHEMATHESIS="$$(../scripts/schemathesis)" npm run --silent e2e
 
 test-long: ## The same with every kill round and every fault seed
 	@scripts/tools build test
@@ -59,7 +61,7 @@ test-kubernetes: ## Judge the embedded API by a real kube-apiserver (needs Go or
 bench: ui ## Measure, side by side with kube-apiserver where it is there; writes docs/benchmarks.md
 	@scripts/tools build browser
 	$(CARGO) build --release --locked --package orrery --package orrery-bench
-	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" target/release/orrery-bench
+	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(BUILT)/release/orrery-bench
 
 lint: ## Format and lint, no warning allowed
 	$(CARGO) fmt --all --check
