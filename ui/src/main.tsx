@@ -34,6 +34,9 @@ const router = createBrowserRouter([
   },
 ]);
 
+// Before anything is asked or drawn: a dark page must not begin white.
+document.documentElement.dataset.theme = localStorage.getItem("theme") ?? "system";
+
 const root = createRoot(document.getElementById("root")!);
 request("/whoami").then(
   () => {

@@ -61,7 +61,7 @@ function ConnectionBar() {
 }
 
 function Theme() {
-  const [theme, setTheme] = useState(() => localStorage.getItem("theme") ?? "system");
+  const [theme, setTheme] = useState(() => document.documentElement.dataset.theme ?? "system");
   useEffect(() => {
     document.documentElement.dataset.theme = theme;
     localStorage.setItem("theme", theme);
