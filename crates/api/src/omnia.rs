@@ -1,5 +1,6 @@
 //! `omnia.altairalabs.ai/v1alpha1`: agents that play packs of prompts, with tools, policies and providers.
 
+pub mod address;
 mod agent_policy;
 mod agent_runtime;
 pub mod names;

@@ -24,7 +24,9 @@ pub fn run(arguments: &Arguments) -> Result<Section> {
     let beside = std::env::current_exe()?.with_file_name("orrery");
     let binary = arguments.orrery.clone().unwrap_or(beside);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let rows = runtime.block_on(measure(&binary, &arguments.data.join("server")))?;
+    // Taken away afterwards: what the plane left running for its Pods ends with its directory.
+    let directory = tempfile::tempdir_in(&arguments.data)?;
+    let rows = runtime.block_on(measure(&binary, directory.path()))?;
     let introduction = format!(
         "{}\n`orrery server` in front of `orrery up`, in Chromium on the same machine. Milliseconds from sending a change to the \
          frame that shows it; from asking for the page to rows that can be used.",
@@ -34,9 +36,6 @@ pub fn run(arguments: &Arguments) -> Result<Section> {
 }
 
 async fn measure(binary: &Path, data: &Path) -> Result<Vec<Row>> {
-    if data.exists() {
-        std::fs::remove_dir_all(data)?;
-    }
     let up = Up::start(binary, data).await?;
     while !up.target.is_ready().await {
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -80,6 +80,8 @@ impl Small {
 
 impl Drop for Small {
     fn drop(&mut self) {
+        // Also after a failure in the middle: a plane without room cannot write down that a Pod is to go.
+        let _ = self.kubectl(&["exec", "filler", "--", "rm", "-f", "/data/filling"]);
         for name in ["filler", "worker"] {
             let _ = self.kubectl(&["delete", "pod", name, "--grace-period=1", "--wait=true", "--timeout=20s"]);
         }

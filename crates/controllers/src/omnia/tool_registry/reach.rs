@@ -1,9 +1,10 @@
 //! Whether a place outside of the cluster answers.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use api::omnia::address::refusal;
 use futures::future::BoxFuture;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -34,11 +35,8 @@ impl Reach for Network {
                 let found = tokio::net::lookup_host((host, port)).await;
                 let addresses: Vec<SocketAddr> =
                     found.map_err(|error| format!("cannot resolve {host}: {error}"))?.collect();
-                if let Some(refused) = addresses.iter().find(|address| is_link_local(address.ip())) {
-                    return Err(format!(
-                        "{host} is {}, a link-local address: clouds keep credentials there",
-                        refused.ip()
-                    ));
+                if let Some(refused) = addresses.iter().find_map(|address| refusal(host, address.ip())) {
+                    return Err(refused);
                 }
                 let connected = TcpStream::connect(addresses.as_slice()).await;
                 connected.map(drop).map_err(|error| format!("cannot connect to {host}:{port}: {error}"))
@@ -48,30 +46,9 @@ impl Reach for Network {
     }
 }
 
-/// Addresses at which clouds serve credentials to whoever asks from the right machine.
-pub fn is_link_local(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => v4.is_link_local(),
-        IpAddr::V6(v6) => {
-            let metadata = v6.segments()[..2] == [0xfd00, 0x0ec2];
-            v6.is_unicast_link_local() || metadata || v6.to_ipv4_mapped().is_some_and(|v4| v4.is_link_local())
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn credentials_of_clouds_are_out_of_reach() {
-        for address in ["169.254.169.254", "fe80::1", "fd00:ec2::254", "::ffff:169.254.169.254"] {
-            assert!(is_link_local(address.parse().expect("an address")), "{address}");
-        }
-        for address in ["127.0.0.1", "10.0.0.1", "::1", "2001:db8::1"] {
-            assert!(!is_link_local(address.parse().expect("an address")), "{address}");
-        }
-    }
 
     #[tokio::test]
     async fn someone_who_listens_is_reached_and_the_others_are_not() {
