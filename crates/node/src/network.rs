@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::broadcast;
 
 use crate::driver::{Error, Identity, Network as Place, SandboxSpec};
 use crate::process::Shims;
@@ -38,6 +39,8 @@ const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 const PREFIX: u8 = 16;
+/// One that does not acknowledge for so long is gone.
+const SILENCE_MILLISECONDS: u32 = 20_000;
 
 /// The Pod network of this machine's plane.
 pub struct Network {
@@ -45,6 +48,8 @@ pub struct Network {
     services: (Ipv4Addr, u8),
     api: SocketAddr,
     taken: Mutex<BTreeMap<Ipv4Addr, String>>,
+    /// Addresses whose Pods are gone.
+    gone: broadcast::Sender<Ipv4Addr>,
     table: Table,
 }
 
@@ -69,7 +74,8 @@ impl Network {
             shims.start(&directory).await?;
         }
         let taken = Mutex::new(places_on_disk(&data.join("pods")));
-        Ok(Arc::new(Self { directory, services, api, taken, table: Table::default() }))
+        let gone = broadcast::Sender::new(64);
+        Ok(Arc::new(Self { directory, services, api, taken, gone, table: Table::default() }))
     }
 
     /// Where the API is for Pods: the first Service address.
@@ -94,7 +100,11 @@ impl Network {
     }
 
     pub(crate) fn release(&self, uid: &str) {
-        self.taken.lock().retain(|_, owner| owner != uid);
+        let mut taken = self.taken.lock();
+        for (address, _) in taken.extract_if(.., |_, owner| owner == uid) {
+            // An error says that nobody listens.
+            let _ = self.gone.send(address);
+        }
     }
 
     /// Serves names, Services and the way out until it is dropped.
@@ -128,6 +138,7 @@ impl Network {
 
     async fn tcp_socket(&self) -> std::io::Result<tokio::net::TcpSocket> {
         let socket = self.descriptor(&Request::Socket { stream: true }).await?;
+        notice_silence(&socket)?;
         Ok(tokio::net::TcpSocket::from_std_stream(std::net::TcpStream::from(socket)))
     }
 
@@ -168,4 +179,13 @@ fn places_on_disk(pods: &Path) -> BTreeMap<Ipv4Addr, String> {
         }
     }
     taken
+}
+
+/// A Pod's network may be gone before its last packet has left; the kernel would try for a quarter of an hour to reach
+/// it. What a listener accepts has this from the listener.
+fn notice_silence(socket: &OwnedFd) -> std::io::Result<()> {
+    use nix::sys::socket::{setsockopt, sockopt};
+    setsockopt(socket, sockopt::TcpUserTimeout, &SILENCE_MILLISECONDS)?;
+    setsockopt(socket, sockopt::TcpKeepIdle, &(SILENCE_MILLISECONDS / 1000))?;
+    Ok(setsockopt(socket, sockopt::KeepAlive, &true)?)
 }

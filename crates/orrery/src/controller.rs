@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
@@ -16,12 +15,10 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::up::signals::Signals;
-use crate::{cluster, policy, style};
+use crate::{cluster, memory, policy, style};
 
 /// The name of the lease that one of several controllers holds.
 const LEASE: &str = "orrery-controller";
-/// After so long everything that only a start needs has run.
-const STARTED: Duration = Duration::from_secs(2);
 
 /// How to run them.
 #[derive(clap::Args)]
@@ -95,12 +92,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         signals.stop().await;
         stop.cancel();
     };
-    tokio::spawn(async {
-        tokio::time::sleep(STARTED).await;
-        if let Err(error) = node::code::give_back() {
-            tracing::debug!(%error, "the memory of the program's start could not be given back");
-        }
-    });
+    memory::give_back_after_start();
     tokio::join!(engine.run(election, stop.clone()), stopping);
     Ok(())
 }

@@ -14,6 +14,7 @@ mod down;
 mod image;
 mod init;
 mod logging;
+mod memory;
 mod policy;
 mod reference;
 mod serve;

@@ -12,7 +12,7 @@ use server::{Audit, Rate, Server, User};
 use tokio_util::sync::CancellationToken;
 
 use crate::up::{bind, signals::Signals};
-use crate::{cluster, style};
+use crate::{cluster, memory, style};
 
 /// How to serve.
 #[derive(clap::Args)]
@@ -73,5 +73,6 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         signals.stop().await;
         asked.cancel();
     });
+    memory::give_back_after_start();
     server.run(listener, stop).await.context("the server ended")
 }

@@ -26,7 +26,7 @@ use store::Store;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{data_dir, policy, style};
+use crate::{data_dir, memory, policy, style};
 use machine::Machine;
 use parts::Parts;
 use product::Controllers;
@@ -124,6 +124,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     parts.add("store", |stop| watch_store(store.clone(), stop));
 
     welcome(&folder, &kubeconfig, address, &link, started);
+    memory::give_back_after_start();
     let result = parts.run_until(signals.stop()).await;
     store.close().await;
     result

@@ -30,7 +30,7 @@ const HOUR: Duration = Duration::from_hours(1);
 #[case::a_deleted_agent_is_let_go(a_deleted_agent)]
 #[tokio::test]
 async fn the_end_is_the_same_in_any_weather(#[case] scenario: Scenario) {
-    prove(scenario, controllers).await.unwrap();
+    prove(scenario, controllers).await.unwrap().publish();
 }
 
 fn object(kind: &str, name: &str, spec: &str) -> String {

@@ -56,8 +56,8 @@ fn cron(schedule: &str, policy: &str, extra: &str) -> String {
 
 pub type Scenario = fn(&mut World) -> BoxFuture<'_, Vec<String>>;
 
-/// How many storms of each kind a scenario goes through. Optimised, a run takes a twentieth of the time: that is where the
-/// many are (`scripts/faults`).
+/// How many storms of each kind a scenario goes through. Optimised, a run takes a twentieth of the time: that is how
+/// `make test` runs them (`scripts/faults`).
 fn seeds() -> u64 {
     match std::env::var_os("ORRERY_TEST_LONG") {
         Some(_) => 300,
@@ -76,7 +76,7 @@ pub struct Proof {
 
 impl Proof {
     /// Leaves the numbers where `scripts/faults` collects them.
-    fn publish(&self) {
+    pub fn publish(&self) {
         let Some(folder) = std::env::var_os("ORRERY_FAULTS") else { return };
         let test = std::thread::current().name().unwrap_or_default().to_owned();
         let name = test.rsplit("::").next().unwrap_or_default();
@@ -122,6 +122,7 @@ pub async fn prove(scenario: Scenario, install: Install) -> Result<Proof, String
 #[case::an_agent_is_built_and_serves_its_tasks_in_turn(an_agent)]
 #[case::a_suspended_agent_holds_its_tasks_until_it_is_resumed(a_suspended_agent)]
 #[case::an_agent_follows_its_template(a_template_change)]
+#[case::a_change_of_the_config_reaches_agents_and_old_tasks(a_config_change)]
 #[case::a_sleeping_agent_is_woken_by_a_task(standby)]
 #[case::every_instant_has_one_task(every_instant)]
 #[case::replacing_stops_the_task_before(replacing)]
@@ -131,8 +132,7 @@ pub async fn prove(scenario: Scenario, install: Install) -> Result<Proof, String
 #[case::a_long_outage_costs_one_run_and_wedges_nothing(a_long_outage)]
 #[tokio::test]
 async fn the_end_is_the_same_in_any_weather(#[case] scenario: Scenario) {
-    let proof = prove(scenario, controllers).await.unwrap();
-    proof.publish();
+    prove(scenario, controllers).await.unwrap().publish();
 }
 
 pub fn tasks_run_once(world: &mut World) -> BoxFuture<'_, Vec<String>> {
@@ -309,6 +309,43 @@ fn a_template_change(world: &mut World) -> BoxFuture<'_, Vec<String>> {
         lines.extend(pod.containers.iter().map(|container| format!("{:?}", container.image)));
         lines
     })
+}
+
+fn a_config_change(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(follow_config(world, MINUTE))
+}
+
+/// A proxy that comes and goes, and a cleanup that comes when there is something to clean, each within `patience`.
+async fn follow_config(world: &mut World, patience: Duration) -> Vec<String> {
+    async fn proxies(world: &World) -> usize {
+        let deployments = world.api::<k8s_openapi::api::apps::v1::Deployment>();
+        let pod = deployments.get("dev-server").await.unwrap().spec.unwrap().template.spec.unwrap();
+        let all = pod.containers.iter().flat_map(|container| container.env.iter().flatten());
+        all.filter(|variable| variable.name == "HTTP_PROXY").count()
+    }
+    world.create(&agent("")).await;
+    world.create(&task_for_agent("a")).await;
+    world.until(HOUR, all_over).await;
+    let mut lines = vec![format!("{} proxies, {} tasks", proxies(world).await, world.tasks().len())];
+    let proxy = json!({ "httpProxy": "http://proxy.example:3128" });
+    world.create(&object("KubeOpenCodeConfig", "cluster", &format!("proxy: {proxy}"))).await;
+    world.pass(patience).await;
+    lines.push(format!("{} proxies, {} tasks", proxies(world).await, world.tasks().len()));
+    let cleanup = json!({ "spec": { "cleanup": { "ttlSecondsAfterFinished": 0 } } });
+    world.change("KubeOpenCodeConfig", "cluster", cleanup).await;
+    world.pass(patience).await;
+    lines.push(format!("{} proxies, {} tasks", proxies(world).await, world.tasks().len()));
+    world.delete("KubeOpenCodeConfig", "cluster").await;
+    world.pass(patience).await;
+    lines.push(format!("{} proxies, {} tasks", proxies(world).await, world.tasks().len()));
+    lines
+}
+
+#[tokio::test]
+async fn a_change_of_the_config_takes_effect_at_once() {
+    let mut world = World::on(plane().await, "calm", Weather::Calm, controllers).await;
+    let lines = follow_config(&mut world, SECOND).await;
+    assert_eq!(lines, ["0 proxies, 1 tasks", "1 proxies, 1 tasks", "1 proxies, 0 tasks", "0 proxies, 0 tasks"]);
 }
 
 fn standby(world: &mut World) -> BoxFuture<'_, Vec<String>> {

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures::StreamExt as _;
+use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
@@ -22,8 +23,9 @@ use crate::env::{self, Env};
 
 /// A repository larger than this is better cloned by the Agent itself.
 const LARGEST: usize = 4 << 30;
-/// A Pod that is gone without a word is noticed after a few of these.
 const HEARTBEAT: Duration = Duration::from_secs(5);
+/// A Pod that does not acknowledge a heartbeat for so long is gone.
+const SILENCE_MILLISECONDS: u32 = 20_000;
 
 struct Face {
     shelf: Arc<Shelf>,
@@ -37,6 +39,8 @@ pub async fn run(env: &Env) -> Result<(), Box<dyn std::error::Error + Send + Syn
     let port = u16::try_from(env.number("CONTEXT_PORT", 0)?).map_err(|_| env::Error::Missing("CONTEXT_PORT"))?;
     let shelf = Arc::new(Shelf::open(&workspace)?);
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await?;
+    // What it accepts has this from it. Without, the kernel tries for a quarter of an hour to reach a Pod that is gone.
+    setsockopt(&listener, sockopt::TcpUserTimeout, &SILENCE_MILLISECONDS)?;
     Ok(axum::serve(listener, router(shelf, token)).await?)
 }
 
@@ -62,11 +66,11 @@ async fn bring(State(face): State<Arc<Face>>, Path(task): Path<String>, headers:
         Ok(archive) => archive,
         Err(error) => return refuse(StatusCode::BAD_REQUEST, "ContextError", &error.to_string()),
     };
-    let guard = Guard { shelf: face.shelf.clone(), task: task.clone() };
-    let shelf = face.shelf.clone();
-    let put = tokio::task::spawn_blocking(move || shelf.put(&task, &archive)).await;
+    let guard = Guard { shelf: face.shelf.clone(), task };
+    // The guard goes along: a caller that leaves in the middle must not have the files put after they were taken away.
+    let put = tokio::task::spawn_blocking(move || guard.shelf.put(&guard.task, &archive).map(|()| guard)).await;
     match put.unwrap_or_else(|panic| Err(Refusal::Io(std::io::Error::other(panic)))) {
-        Ok(()) => hold(guard),
+        Ok(guard) => hold(guard),
         Err(refusal) => refuse(StatusCode::CONFLICT, refusal.reason(), &refusal.to_string()),
     }
 }

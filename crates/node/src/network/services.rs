@@ -13,9 +13,13 @@ use kube::runtime::watcher;
 use kube::{Api, ResourceExt as _};
 use parking_lot::RwLock;
 use tokio::net::TcpStream;
+use tokio::sync::broadcast;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Network;
+
+/// What a Pod that is gone had sent is passed on for so long.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A Service or the ready endpoints behind one: namespace and name.
 type Name = (String, String);
@@ -181,14 +185,15 @@ async fn accept(network: &Arc<Network>, service: &Name, port: &str, address: Soc
     socket.bind(address)?;
     let listener = socket.listen(1024)?;
     loop {
-        let (mut inbound, _) = listener.accept().await?;
+        let (inbound, _) = listener.accept().await?;
         let (network, service, port) = (network.clone(), service.clone(), port.to_owned());
+        let gone = network.gone.subscribe();
         tokio::spawn(async move {
             match connect(&network, &service, &port).await {
-                Ok(mut outbound) => {
+                Ok(outbound) => {
                     let _ = inbound.set_nodelay(true);
                     let _ = outbound.set_nodelay(true);
-                    let _ = tokio::io::copy_bidirectional(&mut inbound, &mut outbound).await;
+                    carry(inbound, outbound, gone).await;
                 }
                 // No endpoint is ready: refused, not hung up on.
                 Err(_) => {
@@ -197,6 +202,26 @@ async fn accept(network: &Arc<Network>, service: &Name, port: &str, address: Soc
             }
         });
     }
+}
+
+/// Carries bytes until both sides have said their last, or one of them is gone without a word: a Pod's network may end
+/// before its last packet has left.
+async fn carry(mut inbound: TcpStream, mut outbound: TcpStream, mut gone: broadcast::Receiver<Ipv4Addr>) {
+    let ends = [inbound.peer_addr(), outbound.peer_addr()].map(|end| end.ok().map(|end| end.ip()));
+    let mut copying = std::pin::pin!(tokio::io::copy_bidirectional(&mut inbound, &mut outbound));
+    loop {
+        tokio::select! {
+            _ = &mut copying => return,
+            address = gone.recv() => match address {
+                Ok(address) if ends.contains(&Some(address.into())) => break,
+                // Missed the news: the kernel notices the silence, later.
+                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => break,
+            },
+        }
+    }
+    // What had arrived is still passed on.
+    let _ = tokio::time::timeout(LAST_WORDS, copying).await;
 }
 
 async fn connect(network: &Network, service: &Name, port: &str) -> std::io::Result<TcpStream> {
@@ -208,4 +233,34 @@ async fn connect(network: &Network, service: &Name, port: &str) -> std::io::Resu
     let socket = network.tcp_socket().await?;
     let connecting = socket.connect(endpoint);
     tokio::time::timeout(Duration::from_secs(10), connecting).await?
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let connecting = TcpStream::connect(listener.local_addr().expect("an address"));
+        let (near, far) = tokio::join!(connecting, listener.accept());
+        (near.expect("connected"), far.expect("accepted").0)
+    }
+
+    #[tokio::test]
+    async fn a_pod_that_is_gone_without_a_word_is_hung_up_on() {
+        let ((mut pod, inbound), (outbound, mut server)) = (pair().await, pair().await);
+        let gone = broadcast::Sender::new(4);
+        let carrying = tokio::spawn(carry(inbound, outbound, gone.subscribe()));
+        gone.send("10.88.0.9".parse().expect("an address")).expect("it listens");
+        pod.write_all(b"last words").await.expect("carried");
+        gone.send(Ipv4Addr::LOCALHOST).expect("it listens still: that was somebody else");
+        let mut heard = String::new();
+        // Ends, although the Pod's side is open.
+        server.read_to_string(&mut heard).await.expect("an end");
+        assert_eq!(heard, "last words");
+        carrying.await.expect("no panic");
+    }
 }

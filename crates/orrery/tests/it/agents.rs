@@ -119,7 +119,7 @@ impl World {
     }
 
     /// What the plane knows, for a test that fails.
-    fn told(&self) -> String {
+    pub fn told(&self) -> String {
         let kubectl = crate::kubectl::find_kubectl();
         let about = |words: &[&str]| String::from_utf8_lossy(&self.run(&kubectl, words).stdout).into_owned();
         let logs = std::fs::read_to_string(self.data().join("stderr")).unwrap_or_default();
