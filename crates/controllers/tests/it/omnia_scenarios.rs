@@ -13,7 +13,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::omnia_packs::content;
-use crate::scenarios::{Scenario, prove};
+use crate::scenarios::{Scenario, prove, thoroughness};
 use crate::world::{World, controllers};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -30,7 +30,7 @@ const HOUR: Duration = Duration::from_hours(1);
 #[case::a_deleted_agent_is_let_go(a_deleted_agent)]
 #[tokio::test]
 async fn the_end_is_the_same_in_any_weather(#[case] scenario: Scenario) {
-    prove(scenario, controllers).await.unwrap().publish();
+    prove(scenario, controllers, thoroughness()).await.unwrap().publish();
 }
 
 fn object(kind: &str, name: &str, spec: &str) -> String {
