@@ -1,6 +1,6 @@
 // What the Overview tab and the rail show, by kind.
 
-import { useEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { Link } from "react-router";
 import { Badge, Age } from "../parts/common";
 import { AgentTree, TaskTree } from "../parts/Tree";
@@ -12,6 +12,8 @@ import { useList } from "../plane/store";
 import type { Agent, CronTask, Item, Plural, Task } from "../plane/types";
 import { useNow } from "../parts/common";
 
+const OmniaOverview = lazy(() => import("../omnia/overviews").then((module) => ({ default: module.OmniaOverview })));
+
 export function OverviewTab({ plural, item }: { plural: Plural; item: Item }) {
   return (
     <>
@@ -19,6 +21,7 @@ export function OverviewTab({ plural, item }: { plural: Plural; item: Item }) {
       {plural === "agents" ? <AgentOverview agent={item as Agent} /> : null}
       {plural === "crontasks" ? <CronOverview cron={item as CronTask} /> : null}
       {plural === "agenttemplates" ? <TemplateOverview item={item} /> : null}
+      {KINDS[plural].block === "packs" ? <Suspense><OmniaOverview plural={plural} item={item} /></Suspense> : null}
       <Conditions item={item} />
     </>
   );

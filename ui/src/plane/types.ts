@@ -1,12 +1,18 @@
 // The shapes that the server's routes send, by the names that pages use. They are made from the OpenAPI document.
 
-import type { AgentTemplateView, AgentView, Condition, CronTaskView, TaskView } from "./views";
+import type { AgentPolicyView, AgentRuntimeView, AgentTemplateView, AgentView, Condition, CronTaskView, PromptPackView, ProviderView, TaskView, ToolRegistryView } from "./views";
 
 export type { Condition };
 export type Task = TaskView;
 export type CronTask = CronTaskView;
 export type Agent = AgentView;
 export type Template = AgentTemplateView;
+export type Pack = PromptPackView;
+export type Runtime = AgentRuntimeView;
+export type Registry = ToolRegistryView;
+export type Tool = NonNullable<Registry["discoveredTools"]>[number];
+export type Policy = AgentPolicyView;
+export type Provider = ProviderView;
 export type Phase = Task["phase"];
 
 /** What every kind has. */
@@ -17,6 +23,11 @@ export interface KindMap {
   crontasks: CronTask;
   agents: Agent;
   agenttemplates: Template;
+  promptpacks: Pack;
+  agentruntimes: Runtime;
+  toolregistries: Registry;
+  agentpolicies: Policy;
+  providers: Provider;
 }
 
 export type Plural = keyof KindMap;

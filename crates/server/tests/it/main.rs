@@ -29,6 +29,11 @@ async fn actions() {
 }
 
 #[tokio::test]
+async fn packs() {
+    routes::packs(&embedded().await).await;
+}
+
+#[tokio::test]
 async fn singles() {
     routes::singles(&embedded().await).await;
 }
