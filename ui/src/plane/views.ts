@@ -5,6 +5,7 @@ export interface AgentPolicyView {
   conditions: Condition[];
   createdAt: string;
   deletionTimestamp?: string;
+  generation?: number;
   labels?: Record<string, string>;
   matchedAgents?: number;
   mode?: "enforce" | "permissive";
@@ -48,6 +49,7 @@ export interface AgentRuntimeView {
     type: "promptkit" | "langchain" | "crewai" | "autogen" | "custom";
     version?: string;
   };
+  generation?: number;
   labels?: Record<string, string>;
   name: string;
   namespace: string;
@@ -153,6 +155,7 @@ export interface AgentTemplateView {
     port: number;
     protocol?: "TCP" | "UDP";
   })[];
+  generation?: number;
   labels?: Record<string, string>;
   maxConcurrentTasks?: number;
   name: string;
@@ -228,6 +231,7 @@ export interface AgentView {
     port: number;
     protocol?: "TCP" | "UDP";
   })[];
+  generation?: number;
   labels?: Record<string, string>;
   maxConcurrentTasks?: number;
   name: string;
@@ -303,6 +307,7 @@ export interface CronTaskView {
   conditions: Condition[];
   createdAt: string;
   deletionTimestamp?: string;
+  generation?: number;
   labels?: Record<string, string>;
   lastScheduleTime?: string;
   lastSuccessfulTime?: string;
@@ -369,6 +374,55 @@ export interface CronTaskView {
   uid: string;
 }
 
+export interface PackDeploymentView {
+  annotations?: Record<string, string>;
+  conditions: Condition[];
+  createdAt: string;
+  deletionTimestamp?: string;
+  environment?: string;
+  generation?: number;
+  labels?: Record<string, string>;
+  lastPlan?: {
+    at: string;
+    changes: ({
+      action: "CREATE" | "UPDATE" | "DELETE" | "NO_CHANGE" | "DRIFT";
+      detail?: string;
+      fields?: {
+        after?: unknown;
+        before?: unknown;
+        manager?: string;
+        path: string;
+      }[];
+      name: string;
+      type: string;
+    })[];
+    operation: string;
+    summary: string;
+    version: string;
+    warnings?: string[];
+  };
+  lock?: {
+    operation: string;
+    owner: string;
+    since: string;
+  };
+  name: string;
+  namespace: string;
+  pack: string;
+  problem?: string;
+  resourceVersion: string;
+  resources: {
+    generation?: number;
+    name: string;
+    status: string;
+    type: string;
+    uid?: string;
+  }[];
+  serial: number;
+  uid: string;
+  version: string;
+}
+
 export interface PromptPackView {
   activeVersion?: string;
   agents?: number;
@@ -377,6 +431,7 @@ export interface PromptPackView {
   createdAt: string;
   deletionTimestamp?: string;
   description?: string;
+  generation?: number;
   labels?: Record<string, string>;
   lastUpdated?: string;
   name: string;
@@ -417,6 +472,7 @@ export interface ProviderView {
     topP?: string;
   };
   deletionTimestamp?: string;
+  generation?: number;
   labels?: Record<string, string>;
   model?: string;
   name: string;
@@ -480,6 +536,7 @@ export interface TaskView {
   createdAt: string;
   deletionTimestamp?: string;
   description?: string;
+  generation?: number;
   labels?: Record<string, string>;
   name: string;
   namespace: string;
@@ -529,6 +586,7 @@ export interface ToolRegistryView {
     status: "Available" | "Unavailable" | "Unknown";
   })[];
   discoveredToolsCount?: number;
+  generation?: number;
   handlers?: ({
     grpcConfig?: {
       endpoint?: string;
