@@ -115,4 +115,30 @@ spec:
   model: llama3.2
   baseURL: http://localhost:11434/v1`;
 
+export const PROVIDER_MOCK = `apiVersion: omnia.altairalabs.ai/v1alpha1
+kind: Provider
+metadata:
+  name: rehearsal
+spec:
+  type: mock`;
+
+/** A pack and a configuration in two files, and the command that deploys them. */
+export const deploy = `cat > pack.json <<'END'
+{
+  "id": "porter",
+  "name": "Porter",
+  "version": "1.0.0",
+  "template_engine": { "version": "v1", "syntax": "{{variable}}" },
+  "prompts": {
+    "default": { "id": "default", "name": "Porter", "version": "1.0.0", "system_template": "You carry bags." }
+  }
+}
+END
+cat > deploy.yaml <<'END'
+workspace: default
+providers:
+  default: rehearsal
+END
+orrery deploy apply --pack pack.json --config deploy.yaml`;
+
 export const apply = (...manifests: string[]) => `kubectl apply -f - <<'END'\n${manifests.join("\n---\n")}\nEND`;

@@ -1,6 +1,8 @@
-// What state a thing is in: one word, one shape, one sentence that says why, and what to do about it. Pure.
+// What state a thing is in: one word, one shape, one sentence that says why, and what to do about it. Pure, but for
+// deployments, which are as well as what is live of them.
 
-import type { Agent, Condition, CronTask, Item, Pack, Plural, Policy, Registry, Runtime, Task } from "./plane/types";
+import { deploymentHealth } from "./deployments/live";
+import type { Agent, Condition, CronTask, Deployment, Item, Pack, Plural, Policy, Registry, Runtime, Task } from "./plane/types";
 
 export type Shape = "running" | "waiting" | "done" | "failed" | "suspended" | "degraded";
 
@@ -44,6 +46,8 @@ function stateOf(plural: Plural, item: Item): Health {
       return registryHealth(item as Registry);
     case "agentpolicies":
       return policyHealth(item as Policy);
+    case "packdeployments":
+      return deploymentHealth(item as Deployment);
     case "providers":
       return phaseHealth(item, "done");
     default:

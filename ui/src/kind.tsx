@@ -37,6 +37,8 @@ export interface Kind<T extends Item> {
   columns: Column<T>[];
   facts: (item: T, now: number) => [string, ReactNode][];
   actions: Action<T>[];
+  /** What keeps it is written by nobody here: no edit, no delete. */
+  readOnly?: true;
   /** Tabs of its own, between Overview and Events. */
   tabs: string[];
   /** What a Task that is created for it runs on. */

@@ -2,6 +2,7 @@
 
 import { Link } from "react-router";
 import { AGENT, apply, CRON_TASK, TASK, TEMPLATE } from "./begin";
+import { packdeployments } from "./deployments/kind";
 import { age, count, duration, short, until } from "./format";
 import { act, ageColumn, namespaceColumn, type Kind } from "./kind";
 import { OMNIA } from "./omnia/kinds";
@@ -199,6 +200,6 @@ const templates: Kind<Template> = {
   empty: [{ text: "A template holds what Agents and one-off Tasks have in common:", command: apply(TEMPLATE) }],
 };
 
-export const KINDS: { [P in Plural]: Kind<KindMap[P]> } = { tasks, crontasks: cronTasks, agents, agenttemplates: templates, ...OMNIA };
+export const KINDS: { [P in Plural]: Kind<KindMap[P]> } = { tasks, crontasks: cronTasks, agents, agenttemplates: templates, ...OMNIA, packdeployments };
 export const KIND_LIST = Object.values(KINDS) as unknown as Kind<Item>[];
 export { linkTo, type Action, type Kind } from "./kind";

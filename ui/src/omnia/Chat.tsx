@@ -11,11 +11,13 @@ export function Chat({ runtime }: { runtime: Runtime }) {
   const [session, setSession] = useState<string>();
   const [text, setText] = useState("");
   const stop = useRef<AbortController>(undefined);
-  const end = useRef<HTMLDivElement>(null);
+  const box = useRef<HTMLDivElement>(null);
   const path = `${pathOf("agentruntimes", runtime.namespace, runtime.name)}/chat`;
   const busy = turns.at(-1)?.state === "answering";
   useEffect(() => () => stop.current?.abort(), [path]);
-  useEffect(() => end.current?.scrollIntoView({ block: "nearest" }), [turns]);
+  useEffect(() => {
+    box.current?.scrollTo(0, box.current.scrollHeight);
+  }, [turns]);
 
   const last = (change: (turn: Turn) => Turn) => setTurns((old) => old.map((turn, index) => (index === old.length - 1 ? change(turn) : turn)));
   const send = async () => {
@@ -48,10 +50,9 @@ export function Chat({ runtime }: { runtime: Runtime }) {
   const body = JSON.stringify({ message: text.trim() || turns.at(-1)?.said || "hello" });
   return (
     <section className="chat" aria-label="Chat">
-      <div className="turns" role="log" aria-label={`Conversation with ${runtime.name}`} tabIndex={0}>
+      <div className="turns" ref={box} role="log" aria-label={`Conversation with ${runtime.name}`} tabIndex={0}>
         {turns.length === 0 ? <p className="quiet">Say something to <span className="mono">{runtime.name}</span>. It goes to the runtime's Service as any client's request would; nothing of it is kept here.</p> : null}
         {turns.map((turn, index) => <TurnView key={index} turn={turn} name={runtime.name} />)}
-        <div ref={end} />
       </div>
       <form onSubmit={submit}>
         <textarea className="field" rows={2} aria-label="Message" placeholder="Enter sends, Shift-Enter is a new line" value={text} onChange={(event) => setText(event.target.value)} onKeyDown={keys} autoFocus />

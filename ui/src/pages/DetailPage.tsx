@@ -24,7 +24,7 @@ export function DetailPage({ kind }: { kind: Kind<Item> }) {
   const [parameters, setParameters] = useSearchParams();
   const now = useNow();
   if (!item) return loaded ? <Gone kind={kind} name={name} /> : <Skeleton />;
-  const tabs = ["Overview", ...kind.tabs, "Events", "YAML"];
+  const tabs = ["Overview", ...kind.tabs, ...(kind.readOnly ? [] : ["Events", "YAML"])];
   const tab = tabs.find((one) => one.toLowerCase() === parameters.get("tab")) ?? "Overview";
   const health = healthOf(kind.plural, item);
   const choose = (one: string) => setParameters(one === "Overview" ? {} : { tab: one.toLowerCase() }, { replace: true });
@@ -109,7 +109,7 @@ function Actions({ kind, item }: { kind: Kind<Item>; item: Item }) {
           const refused = action.refused?.(item);
           return <button key={action.label} type="button" className="button" disabled={refused !== undefined} title={refused} onClick={() => setAsking(action)}>{action.label}</button>;
         })}
-        <button type="button" className="button danger" onClick={() => setAsking("delete")}>Delete</button>
+        {kind.readOnly ? null : <button type="button" className="button danger" onClick={() => setAsking("delete")}>Delete</button>}
       </div>
       {error ? <div style={{ width: "100%" }}><Problem error={error} /></div> : null}
       {asking === "delete" ? <Deletion kind={kind} item={item} confirm={remove} close={() => setAsking(undefined)} /> : null}

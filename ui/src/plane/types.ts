@@ -1,6 +1,6 @@
 // The shapes that the server's routes send, by the names that pages use. They are made from the OpenAPI document.
 
-import type { AgentPolicyView, AgentRuntimeView, AgentTemplateView, AgentView, Condition, CronTaskView, PromptPackView, ProviderView, TaskView, ToolRegistryView } from "./views";
+import type { AgentPolicyView, AgentRuntimeView, AgentTemplateView, AgentView, Condition, CronTaskView, PackDeploymentView, PromptPackView, ProviderView, TaskView, ToolRegistryView } from "./views";
 
 export type { Condition };
 export type Task = TaskView;
@@ -13,10 +13,11 @@ export type Registry = ToolRegistryView;
 export type Tool = NonNullable<Registry["discoveredTools"]>[number];
 export type Policy = AgentPolicyView;
 export type Provider = ProviderView;
+export type Deployment = PackDeploymentView;
 export type Phase = Task["phase"];
 
 /** What every kind has. */
-export type Item = Pick<TaskView, "name" | "namespace" | "uid" | "resourceVersion" | "createdAt" | "conditions" | "labels" | "annotations" | "deletionTimestamp">;
+export type Item = Pick<TaskView, "name" | "namespace" | "uid" | "resourceVersion" | "generation" | "createdAt" | "conditions" | "labels" | "annotations" | "deletionTimestamp">;
 
 export interface KindMap {
   tasks: Task;
@@ -28,6 +29,7 @@ export interface KindMap {
   toolregistries: Registry;
   agentpolicies: Policy;
   providers: Provider;
+  packdeployments: Deployment;
 }
 
 export type Plural = keyof KindMap;

@@ -13,7 +13,7 @@ declare module "vitest" {
   }
 }
 
-const binary = resolve(process.env.ORRERY ?? "../target/debug/orrery");
+export const binary = resolve(process.env.ORRERY ?? "../target/debug/orrery");
 
 /** A running `orrery up` with data of its own. */
 export interface Plane {
