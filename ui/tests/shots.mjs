@@ -10,7 +10,7 @@ const pages = {
   yaml: "/tasks/default/bump-deps?tab=yaml", create: "/tasks/create", agents: "/agents", agent: "/agents/default/reviewer", broken: "/agents/default/builder",
   terminal: "/agents/default/reviewer?tab=terminal", schedules: "/schedules", schedule: "/schedules/default/every-minute", templates: "/templates", template: "/templates/default/shell",
   packs: "/packs", pack: "/packs/default/concierge", versions: "/packs/default/concierge?tab=versions", runtimes: "/runtimes", runtime: "/runtimes/default/concierge", tools: "/tools", registry: "/tools/default/hotel",
-  policies: "/policies", policy: "/policies/default/no-money", providers: "/providers", provider: "/providers/default/rehearsal", config: "/config", api: "/reference", missing: "/tasks/default/nowhere",
+  deployments: "/deployments", deployment: "/deployments/default/orrery-deploy-porter", chat: "/runtimes/default/concierge?tab=chat", policies: "/policies", policy: "/policies/default/no-money", providers: "/providers", provider: "/providers/default/rehearsal", config: "/config", api: "/reference", missing: "/tasks/default/nowhere",
 };
 mkdirSync(directory, { recursive: true });
 const state = `${directory}/session.json`;

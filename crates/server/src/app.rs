@@ -49,7 +49,7 @@ const MAX_BODY: usize = 3 * 1024 * 1024;
 /// Streams count too; past this many at once, requests wait.
 const MAX_AT_ONCE: usize = 2000;
 /// The UI loads only what this server serves, and nobody may frame it.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
 /// What a server needs to know.
 pub struct Options {

@@ -30,7 +30,7 @@ export function DeploymentOverview({ deployment }: { deployment: Deployment }) {
               <tr key={`${resource.type}/${resource.name}`}>
                 <td><Badge health={health} /></td>
                 <td className="mono">{resource.type}</td>
-                <td className="mono">{route ? <Link to={`/${route}/${deployment.namespace}/${resource.name}`}>{resource.name}</Link> : resource.name}</td>
+                <td className="mono cut">{route ? <Link to={`/${route}/${deployment.namespace}/${resource.name}`}>{resource.name}</Link> : resource.name}</td>
                 <td className="long">{health.why}</td>
               </tr>
             );

@@ -6,6 +6,7 @@
 mod document;
 mod door;
 mod isolation;
+mod metrics;
 mod routes;
 mod streams;
 mod world;
