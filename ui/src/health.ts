@@ -1,6 +1,8 @@
-// What state a thing is in: one word, one shape, one sentence that says why, and what to do about it. Pure.
+// What state a thing is in: one word, one shape, one sentence that says why, and what to do about it. Pure, but for
+// deployments, which are as well as what is live of them.
 
-import type { Agent, Condition, CronTask, Item, Plural, Task } from "./plane/types";
+import { deploymentHealth } from "./deployments/live";
+import type { Agent, Condition, CronTask, Deployment, Item, Pack, Plural, Policy, Registry, Runtime, Task } from "./plane/types";
 
 export type Shape = "running" | "waiting" | "done" | "failed" | "suspended" | "degraded";
 
@@ -36,6 +38,18 @@ function stateOf(plural: Plural, item: Item): Health {
       return agentHealth(item as Agent);
     case "crontasks":
       return cronHealth(item as CronTask);
+    case "promptpacks":
+      return phaseHealth(item as Pack, "done");
+    case "agentruntimes":
+      return runtimeHealth(item as Runtime);
+    case "toolregistries":
+      return registryHealth(item as Registry);
+    case "agentpolicies":
+      return policyHealth(item as Policy);
+    case "packdeployments":
+      return deploymentHealth(item as Deployment);
+    case "providers":
+      return phaseHealth(item, "done");
     default:
       return templateHealth(item);
   }
@@ -69,6 +83,31 @@ function cronHealth(cron: CronTask): Health {
   if (cron.suspend) return { shape: "suspended", word: "Suspended" };
   if (ready?.status === "False") return { shape: "degraded", word: "Not ready", why: ready.message };
   return (cron.active ?? 0) > 0 ? { shape: "running", word: "Active" } : { shape: "done", word: "Scheduled" };
+}
+
+/** Kinds that say in one word how they are: all is well unless it is one of these. */
+function phaseHealth(item: Item & { phase?: string }, well: Shape): Health {
+  const phase = item.phase ?? "Pending";
+  const shapes: Record<string, Shape> = { Pending: "waiting", Failed: "failed", Error: "failed", Degraded: "degraded", Canary: "running" };
+  const shape = shapes[phase] ?? well;
+  return { shape, word: phase, why: shape === well || phase === "Canary" ? undefined : problem(item) };
+}
+
+function runtimeHealth(runtime: Runtime): Health {
+  if (runtime.replicas?.desired === 0) return { shape: "suspended", word: "Scaled to 0" };
+  return phaseHealth(runtime, "running");
+}
+
+function registryHealth(registry: Registry): Health {
+  const health = phaseHealth(registry, "done");
+  const bad = registry.discoveredTools?.find((tool) => tool.status === "Unavailable");
+  return bad ? { ...health, why: `${bad.name}: ${bad.error ?? bad.reason ?? "cannot be had"}` } : health;
+}
+
+function policyHealth(policy: Policy): Health {
+  const enforced = condition(policy, "Enforced");
+  if (policy.mode === "permissive") return { shape: "suspended", word: "Permissive", why: enforced?.message };
+  return enforced?.status === "False" ? { shape: "failed", word: "Not enforced", why: enforced.message } : phaseHealth(policy, "done");
 }
 
 function templateHealth(item: Item): Health {
@@ -122,6 +161,16 @@ function todoFor(plural: Plural, item: Item): Todo | undefined {
       return { text: "Its Pod was deleted or its node is gone. Create the Task again if it is still wanted." };
     case "OOMKilled":
       return { text: "Raise spec.podSpec.resources.limits.memory of", ...runner };
+    case "PromptPackNotFound":
+    case "ToolRegistryNotFound":
+    case "ProviderNotFound":
+    case "AgentPolicyNotFound":
+      return { text: "Apply what is missing; it is found by itself." };
+    case "VersionMismatch":
+      return { text: "Write both: the content's version and spec.version of the pack." };
+    case "SourceValidationFailed":
+    case "SchemaValidationFailed":
+      return { text: "Mend the ConfigMap that the message names; agents keep the version they have." };
     case "Invalid":
     case "AgentError":
     case "ContextError":

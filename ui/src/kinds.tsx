@@ -1,55 +1,13 @@
 // The table of kinds: columns, facts, actions and commands. Pages are made from it, not written one by one.
 
-import type { ReactNode } from "react";
 import { Link } from "react-router";
 import { AGENT, apply, CRON_TASK, TASK, TEMPLATE } from "./begin";
+import { packdeployments } from "./deployments/kind";
 import { age, count, duration, short, until } from "./format";
-import { pathOf, request } from "./plane/api";
+import { act, ageColumn, namespaceColumn, type Kind } from "./kind";
+import { OMNIA } from "./omnia/kinds";
 import { store } from "./plane/store";
 import type { Agent, CronTask, Item, KindMap, Plural, Task, Template } from "./plane/types";
-
-export interface Column<T> {
-  title: string;
-  width: string;
-  /** Not on a phone. */
-  wide?: boolean;
-  /** Only where there is room. */
-  spare?: boolean;
-  cell: (item: T, now: number) => ReactNode;
-}
-
-export interface Action<T> {
-  label: string;
-  command: (item: T) => string;
-  /** What comes of it, when the label does not say. */
-  means?: string;
-  run: (item: T) => Promise<unknown>;
-  /** Why it cannot be done now; undefined when it can. */
-  refused?: (item: T) => string | undefined;
-}
-
-export interface Kind<T extends Item> {
-  plural: Plural;
-  route: string;
-  title: string;
-  one: string;
-  resource: string;
-  key: string;
-  columns: Column<T>[];
-  facts: (item: T, now: number) => [string, ReactNode][];
-  actions: Action<T>[];
-  /** Tabs of its own, between Overview and Events. */
-  tabs: string[];
-  /** What a Task that is created for it runs on. */
-  runs?: "agent" | "template";
-  /** The same in a terminal. */
-  commands: (item: T) => string[];
-  /** What deleting takes along. */
-  deletes: string;
-  /** Which data is lost, if any. */
-  loses?: (item: T) => string | undefined;
-  empty: { text: string; command: string }[];
-}
 
 const ended = (task: Task) => task.phase === "Completed" || task.phase === "Failed";
 
@@ -69,10 +27,7 @@ export function cost(task: Task): number {
 }
 
 const money = (value: number) => (value > 0 ? `$${value.toFixed(2)}` : "–");
-const act = (plural: Plural, item: Item, verb: string) => request(`${pathOf(plural, item.namespace, item.name)}/${verb}`, { method: "POST" });
 const where = (task: Task) => task.agentRef?.name ?? (task.templateRef ? `template ${task.templateRef.name}` : "–");
-const namespaceColumn = { title: "Namespace", width: "minmax(90px, 0.7fr)", wide: true, cell: (item: Item) => <span className="quiet mono cut">{item.namespace}</span> };
-const ageColumn = { title: "Age", width: "56px", cell: (item: Item, now: number) => <span className="quiet mono">{age(item.createdAt, now)}</span> };
 
 const tasks: Kind<Task> = {
   plural: "tasks",
@@ -81,6 +36,7 @@ const tasks: Kind<Task> = {
   one: "Task",
   resource: "task",
   key: "t",
+  block: "work",
   columns: [
     namespaceColumn,
     { title: "Runs on", width: "minmax(110px, 1fr)", cell: (task) => <span className="mono cut">{where(task)}</span> },
@@ -119,6 +75,7 @@ const cronTasks: Kind<CronTask> = {
   one: "CronTask",
   resource: "crontask",
   key: "s",
+  block: "work",
   columns: [
     namespaceColumn,
     { title: "Schedule", width: "minmax(110px, 1fr)", cell: (cron) => <span className="mono cut">{cron.schedule}</span> },
@@ -172,6 +129,7 @@ const agents: Kind<Agent> = {
   one: "Agent",
   resource: "agent",
   key: "a",
+  block: "work",
   columns: [
     namespaceColumn,
     { title: "Profile", width: "minmax(140px, 2fr)", wide: true, spare: true, cell: (agent) => <span className="quiet cut">{agent.profile ?? "–"}</span> },
@@ -219,6 +177,7 @@ const templates: Kind<Template> = {
   one: "AgentTemplate",
   resource: "agenttemplate",
   key: "m",
+  block: "work",
   columns: [
     namespaceColumn,
     { title: "Image", width: "minmax(140px, 2fr)", wide: true, cell: (template) => <span className="mono quiet cut">{template.executorImage ?? "default"}</span> },
@@ -241,6 +200,6 @@ const templates: Kind<Template> = {
   empty: [{ text: "A template holds what Agents and one-off Tasks have in common:", command: apply(TEMPLATE) }],
 };
 
-export const KINDS: { [P in Plural]: Kind<KindMap[P]> } = { tasks, crontasks: cronTasks, agents, agenttemplates: templates };
-export const KIND_LIST = [tasks, cronTasks, agents, templates] as unknown as Kind<Item>[];
-export const linkTo = (kind: { route: string }, item: Item) => `/${kind.route}/${item.namespace}/${item.name}`;
+export const KINDS: { [P in Plural]: Kind<KindMap[P]> } = { tasks, crontasks: cronTasks, agents, agenttemplates: templates, ...OMNIA, packdeployments };
+export const KIND_LIST = Object.values(KINDS) as unknown as Kind<Item>[];
+export { linkTo, type Action, type Kind } from "./kind";

@@ -9,7 +9,8 @@ const pages = {
   overview: "/", tasks: "/tasks", task: "/tasks/default/migrate-db", logs: "/tasks/default/fix-login?tab=logs", events: "/tasks/default/lint-all?tab=events",
   yaml: "/tasks/default/bump-deps?tab=yaml", create: "/tasks/create", agents: "/agents", agent: "/agents/default/reviewer", broken: "/agents/default/builder",
   terminal: "/agents/default/reviewer?tab=terminal", schedules: "/schedules", schedule: "/schedules/default/every-minute", templates: "/templates", template: "/templates/default/shell",
-  config: "/config", api: "/reference", missing: "/tasks/default/nowhere",
+  packs: "/packs", pack: "/packs/default/concierge", versions: "/packs/default/concierge?tab=versions", runtimes: "/runtimes", runtime: "/runtimes/default/concierge", tools: "/tools", registry: "/tools/default/hotel",
+  deployments: "/deployments", deployment: "/deployments/default/orrery-deploy-porter", chat: "/runtimes/default/concierge?tab=chat", policies: "/policies", policy: "/policies/default/no-money", providers: "/providers", provider: "/providers/default/rehearsal", config: "/config", api: "/reference", missing: "/tasks/default/nowhere",
 };
 mkdirSync(directory, { recursive: true });
 const state = `${directory}/session.json`;

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use futures::{StreamExt as _, stream};
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::ABREAST;
@@ -8,7 +9,7 @@ use crate::change::{Action, Change, Plan};
 use crate::event::{Event, Report, ResourceEvent};
 use crate::failure::{Category, Failure};
 use crate::resource::{Desired, Key, digest};
-use crate::state::{Keeper, Resource, State, Status};
+use crate::state::{Keeper, LastPlan, Resource, State, Status};
 use crate::target::{Target, Written};
 
 /// What came of an apply.
@@ -97,6 +98,7 @@ impl Run<'_> {
         self.state.version.clone_from(&self.plan.version);
         self.state.scope = Some(self.plan.scope.clone());
         self.state.environment.clone_from(&self.plan.environment);
+        self.state.last_plan = Some(LastPlan::of(self.plan, "apply", Timestamp::now()));
         let missing = self.plan.changes.iter().filter(|change| change.action == Action::Create);
         for change in missing {
             let entry = self.state.entry(&change.key);

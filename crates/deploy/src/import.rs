@@ -1,10 +1,15 @@
+use jiff::Timestamp;
+
 use crate::change::{Action, Change, Plan};
 use crate::failure::{Category, Failure, Problems};
 use crate::plan::plan;
 use crate::resource::{Desired, Key};
-use crate::state::{Deployment, Resource, State, Status};
+use crate::state::{Deployment, LastPlan, Resource, State, Status};
 use crate::status::{Health, ResourceStatus, status};
 use crate::target::Target;
+
+/// What a refresh calls its plan in the state.
+const REFRESH: &str = "refresh";
 
 /// Takes an object that is there into the state, whoever made it. The next apply makes it what it should be.
 pub async fn import(target: &dyn Target, mut state: State, key: &Key) -> Result<(State, ResourceStatus), Failure> {
@@ -44,7 +49,8 @@ pub async fn refresh(
     state: State,
 ) -> Result<(State, Vec<Change>), Problems> {
     let report = status(target, state).await?;
-    let Plan { changes, .. } = plan(target, deployment, desired, &report.state).await?;
+    let mut state = report.state;
+    let plan = plan(target, deployment, desired, &state).await?;
     let gone = |change: &Change| {
         change.action == Action::Create
             && report.resources.iter().any(|resource| resource.key == change.key && resource.status == "missing")
@@ -52,6 +58,13 @@ pub async fn refresh(
     let drifted = |change: &Change| {
         change.action == Action::Drift || change.fields.iter().any(|field| field.manager.is_some()) || gone(change)
     };
-    let changes = changes.into_iter().filter(drifted).collect();
-    Ok((report.state, changes))
+    let found: Vec<Change> = plan.changes.iter().filter(|change| drifted(change)).cloned().collect();
+    let told = state.last_plan.as_ref().is_some_and(|last| last.operation == REFRESH);
+    // That nobody changed anything is news only after somebody had.
+    if !found.is_empty() || told {
+        let plan = Plan { changes: found.clone(), ..plan };
+        state.last_plan = Some(LastPlan::of(&plan, REFRESH, Timestamp::now()));
+        state.serial += 1;
+    }
+    Ok((state, found))
 }

@@ -113,7 +113,11 @@ impl Kubernetes {
 
     fn written(kind: &Kind, object: &Value) -> Written {
         let meta = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-        let metadata = json!({ "api": kind.api_version, "resource": kind.plural });
+        let mut metadata = json!({ "api": kind.api_version, "resource": kind.plural });
+        // Who looks later sees by it whether someone else has changed the object since.
+        if let Some(generation) = object["metadata"]["generation"].as_i64() {
+            metadata["generation"] = generation.into();
+        }
         let Value::Object(metadata) = metadata else { unreachable!("an object, as written above") };
         Written { uid: meta("uid"), resource_version: meta("resourceVersion"), metadata }
     }

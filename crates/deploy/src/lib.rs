@@ -39,7 +39,7 @@ pub use failure::{Category, Failure, Problems};
 pub use import::{import, refresh};
 pub use plan::{dry_run, plan};
 pub use resource::{Desired, Key, Owner};
-pub use state::{Deployment, Keeper, Resource, State, Status};
+pub use state::{Deployment, Keeper, LastPlan, Resource, State, Status};
 pub use status::{Health, Overall, ResourceStatus, StatusReport, status};
 pub use target::{Live, Patience, Preview, Target, Tell, Written};
 

@@ -1,11 +1,13 @@
 //! What we made: the memory between one run and the next.
 
 mod file;
+mod last_plan;
 mod lock;
 pub mod secret;
 mod store;
 
 pub use file::FileStore;
+pub use last_plan::LastPlan;
 pub use lock::Lock;
 pub use secret::SecretStore;
 pub use store::Store;
@@ -116,6 +118,9 @@ pub struct State {
     /// What we made.
     #[serde(default)]
     pub resources: Vec<Resource>,
+    /// The plan that was applied last, or what a refresh found since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_plan: Option<LastPlan>,
     /// What a newer version wrote; kept as it is.
     #[serde(flatten)]
     pub rest: Map<String, Value>,

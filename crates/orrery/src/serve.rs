@@ -57,6 +57,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         rate: Rate { per_second: options.rate_limit, burst: options.rate_limit.saturating_mul(5) },
         behind_proxy: options.behind_proxy,
         audit,
+        adopt: telemetry::adopt,
         ..server::Options::new(cluster.client)
     });
     let listener = bind(options.listen, options.server_port, "--server-port").await?;

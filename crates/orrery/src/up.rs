@@ -100,6 +100,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         kubeconfig: Some(kubeconfig.clone()),
         logs,
         audit: server::Audit::to(&folder.join("audit.log"))?,
+        adopt: telemetry::adopt,
         ..server::Options::new(client(&api, "server"))
     };
     product.register(&mut web.metrics);

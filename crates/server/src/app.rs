@@ -33,7 +33,10 @@ use crate::metrics::{self, Metrics};
 use crate::query::ListQuery;
 use crate::resources::{self, ObjectPath, ObjectQuery};
 use crate::routes::{Answer, Operation, Routes};
-use crate::{Sessions, actions, assets, events, logs, openapi, peer, search, stream, terminal, trace, upcoming};
+use crate::{
+    Sessions, actions, assets, chat, events, logs, openapi, packs, peer, policies, search, stream, terminal, trace,
+    upcoming,
+};
 
 const V1: &str = "/api/v1";
 /// How much one caller may ask, unless told: a page that loads asks a dozen things at once.
@@ -46,7 +49,7 @@ const MAX_BODY: usize = 3 * 1024 * 1024;
 /// Streams count too; past this many at once, requests wait.
 const MAX_AT_ONCE: usize = 2000;
 /// The UI loads only what this server serves, and nobody may frame it.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
 /// What a server needs to know.
 pub struct Options {
@@ -70,6 +73,8 @@ pub struct Options {
     pub streams: Streams,
     /// Numbers that others count, to be scraped with ours.
     pub metrics: Registry,
+    /// How a request goes on with its caller's trace. This crate does not know who exports spans.
+    pub adopt: trace::Adopt,
 }
 
 /// How streams are kept open.
@@ -79,11 +84,14 @@ pub struct Streams {
     pub keep_alive: Duration,
     /// How long one watch of the Kubernetes API may last; the next goes on where it was.
     pub watch: Duration,
+    /// How often a token is reviewed again while it is used: long enough to spare the API a review for every request of
+    /// a page, short enough that a token that was taken away ends soon, and with it what was opened by it.
+    pub review: Duration,
 }
 
 impl Default for Streams {
     fn default() -> Self {
-        Self { keep_alive: Duration::from_secs(15), watch: Duration::from_secs(290) }
+        Self { keep_alive: Duration::from_secs(15), watch: Duration::from_secs(290), review: Duration::from_secs(10) }
     }
 }
 
@@ -101,6 +109,7 @@ impl Options {
             rate: RATE,
             streams: Streams::default(),
             metrics: Registry::default(),
+            adopt: |_, _| {},
         }
     }
 }
@@ -119,6 +128,7 @@ pub struct App {
     pub attempts: Arc<Limits>,
     pub streams: Streams,
     pub metrics: Arc<Metrics>,
+    pub adopt: trace::Adopt,
     kubeconfig: Option<PathBuf>,
     started: Instant,
 }
@@ -149,7 +159,7 @@ impl Server {
         let app = App {
             client: options.client,
             sessions: options.sessions,
-            tokens: Arc::default(),
+            tokens: Arc::new(Tokens::new(options.streams.review)),
             anonymous: options.anonymous,
             logs: options.logs,
             behind_proxy: options.behind_proxy,
@@ -158,6 +168,7 @@ impl Server {
             attempts: Arc::new(Limits::new(ATTEMPTS)),
             streams: options.streams,
             metrics: Arc::new(Metrics::new(options.metrics)),
+            adopt: options.adopt,
             kubeconfig: options.kubeconfig,
             started: Instant::now(),
         };
@@ -204,7 +215,7 @@ fn router(app: App) -> Router {
     let open = open().router.layer(middleware::from_fn_with_state(app.clone(), audit::record));
     let open = open.layer(middleware::from_fn_with_state(app.clone(), limit::strangers));
     let shaped = protected.merge(open).layer(CatchPanicLayer::new()).layer(middleware::from_fn(error::shape));
-    let shaped = shaped.layer(middleware::from_fn(trace::request));
+    let shaped = shaped.layer(middleware::from_fn_with_state(app.clone(), trace::request));
     shaped
         .route("/health", get(health))
         .route("/ready", get(ready))
@@ -348,6 +359,27 @@ fn actions(routes: Routes) -> Routes {
                 .answers(Answer::Page("tasks", "Task")),
             actions::cron_task_history,
         )
+        .serve(
+            Operation::get(at("promptpacks", "content"), "The text of a version of a pack")
+                .tag("PromptPack")
+                .query::<packs::Wanted>(),
+            packs::content,
+        )
+        .serve(
+            Operation::post(
+                at("agentruntimes", "chat"),
+                "Say something to a runtime; it answers by server-sent events",
+            )
+            .tag("AgentRuntime")
+            .body("Chat")
+            .answers(Answer::Events),
+            chat::chat,
+        )
+        .serve(
+            Operation::get(at("agentpolicies", "effect"), "Which tools a policy leaves to the agents it is for")
+                .tag("AgentPolicy"),
+            policies::effect,
+        )
 }
 
 /// The generic routes of a kind.
@@ -400,17 +432,21 @@ fn routes_of(routes: Routes, kind: &'static Kind) -> Routes {
     let page =
         |operation: Operation| operation.tag(name).query::<ListQuery>().answers(Answer::Page(kind.list_key, name));
     let one = |operation: Operation| operation.tag(name).query::<ObjectQuery>();
-    routes
+    let routes = routes
         .serve(page(Operation::get(format!("{V1}/{plural}"), format!("List every {name} that you can see"))), list_all)
         .serve(page(Operation::get(&collection, format!("List each {name} of a namespace"))), list)
-        .serve(
-            one(Operation::post(&collection, format!("Create a {name}")).body(name).answers(Answer::Either(name))),
-            create,
-        )
         .serve(
             one(Operation::get(&object, format!("Get a {name}; with output=yaml, the whole object"))
                 .answers(Answer::Either(name))),
             read,
+        );
+    if kind.kept_in.is_some() {
+        return routes;
+    }
+    routes
+        .serve(
+            one(Operation::post(&collection, format!("Create a {name}")).body(name).answers(Answer::Either(name))),
+            create,
         )
         .serve(
             one(Operation::put(&object, format!("Replace the spec of a {name}"))

@@ -1,6 +1,7 @@
 //! Who is calling: a bearer token that the Kubernetes API vouches for, or the cookie of a browser that came through a
 //! login link.
 
+mod leave;
 pub mod session;
 mod tokens;
 
@@ -18,6 +19,7 @@ use crate::limit;
 use crate::peer::Peer;
 use crate::trace;
 
+pub use leave::Leave;
 pub use tokens::Tokens;
 
 /// A browser sends this header only from our own pages: other origins would have to ask first, and are refused.
@@ -27,11 +29,12 @@ pub const CSRF_HEADER: &str = "x-orrery-request";
 pub async fn authenticate(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().cloned().unwrap_or_default();
     match identify(&app, &peer, request.headers(), request.method()).await {
-        Ok(user) => match Caller::new(&app.client, user) {
+        Ok((user, leave)) => match Caller::new(&app.client, user) {
             Ok(caller) => {
                 trace::caller(&caller);
                 request.extensions_mut().insert(caller);
-                next.run(request).await
+                request.extensions_mut().insert(leave.clone());
+                leave.ends(&app, next.run(request).await)
             }
             Err(error) => error.into_response(),
         },
@@ -39,17 +42,26 @@ pub async fn authenticate(State(app): State<App>, mut request: Request, next: Ne
     }
 }
 
-async fn identify(app: &App, peer: &Peer, headers: &HeaderMap, method: &Method) -> Result<User> {
+async fn identify(app: &App, peer: &Peer, headers: &HeaderMap, method: &Method) -> Result<(User, Leave)> {
     if let Some(token) = bearer(headers) {
-        return review(app, peer, token).await;
+        return Ok((review(app, peer, token).await?, Leave::of_token(token)));
     }
-    if let Some(user) = session::cookie(headers).and_then(|cookie| app.sessions.user(cookie)) {
+    if let Some(cookie) = session::cookie(headers)
+        && let Some(session) = app.sessions.find(cookie)
+    {
+        if let Some(token) = &session.token {
+            let reviewed = review(app, peer, token).await;
+            if reviewed.as_ref().is_err_and(Error::is_unauthorized) {
+                app.sessions.end(cookie);
+            }
+            reviewed?;
+        }
         if !method.is_safe() && !headers.contains_key(CSRF_HEADER) {
             return Err(Error::forbidden(format!("A change by cookie needs the header {CSRF_HEADER}")));
         }
-        return Ok(user);
+        return Ok((session.user.clone(), Leave::of_session(&session)));
     }
-    app.anonymous.clone().ok_or_else(|| {
+    app.anonymous.clone().map(|user| (user, Leave::default())).ok_or_else(|| {
         Error::unauthorized("Sign in with the link that `orrery up` prints, or send a token: kubectl create token NAME")
     })
 }

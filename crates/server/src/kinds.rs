@@ -1,9 +1,12 @@
 //! The table of kinds: a kind of any dialect is a row here and a page in the UI.
 
+mod deployment;
+mod omnia;
 mod parts;
 mod view;
 
 use api::kubeopencode::names::{CONFIG_NAME, GROUP, VERSION};
+use api::omnia::names::GROUP as OMNIA;
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use serde_json::Value;
@@ -32,6 +35,16 @@ pub struct Kind {
     pub shape: Option<&'static Shape>,
     /// Prefix of generated names, for kinds whose objects may be created without one.
     pub generate_name: Option<&'static str>,
+    /// For a kind that is kept in objects of another: which of them.
+    pub kept_in: Option<KeptIn>,
+}
+
+/// Objects of the Kubernetes API that hold a kind of ours. They are read here, never written.
+pub struct KeptIn {
+    /// Their plural.
+    pub plural: &'static str,
+    /// What they are labelled with.
+    pub selector: &'static str,
 }
 
 /// Every namespaced kind we serve.
@@ -45,6 +58,7 @@ pub static KINDS: &[Kind] = &[
         view: view::task,
         shape: Some(&view::TASK),
         generate_name: Some("task-"),
+        kept_in: None,
     },
     Kind {
         plural: "crontasks",
@@ -55,6 +69,7 @@ pub static KINDS: &[Kind] = &[
         view: view::cron_task,
         shape: Some(&view::CRON_TASK),
         generate_name: None,
+        kept_in: None,
     },
     Kind {
         plural: "agents",
@@ -65,6 +80,7 @@ pub static KINDS: &[Kind] = &[
         view: view::agent,
         shape: Some(&view::AGENT),
         generate_name: None,
+        kept_in: None,
     },
     Kind {
         plural: "agenttemplates",
@@ -75,8 +91,63 @@ pub static KINDS: &[Kind] = &[
         view: view::template,
         shape: Some(&view::TEMPLATE),
         generate_name: None,
+        kept_in: None,
+    },
+    of_omnia("promptpacks", "promptPacks", "PromptPack", |object| omnia::PROMPT_PACK.view(object), &omnia::PROMPT_PACK),
+    of_omnia(
+        "agentruntimes",
+        "agentRuntimes",
+        "AgentRuntime",
+        |object| omnia::AGENT_RUNTIME.view(object),
+        &omnia::AGENT_RUNTIME,
+    ),
+    of_omnia(
+        "toolregistries",
+        "toolRegistries",
+        "ToolRegistry",
+        |object| omnia::TOOL_REGISTRY.view(object),
+        &omnia::TOOL_REGISTRY,
+    ),
+    of_omnia(
+        "agentpolicies",
+        "agentPolicies",
+        "AgentPolicy",
+        |object| omnia::AGENT_POLICY.view(object),
+        &omnia::AGENT_POLICY,
+    ),
+    of_omnia("providers", "providers", "Provider", |object| omnia::PROVIDER.view(object), &omnia::PROVIDER),
+    Kind {
+        plural: "packdeployments",
+        list_key: "packDeployments",
+        name: "PackDeployment",
+        group: "",
+        version: "v1",
+        view: deployment::view,
+        shape: Some(&deployment::SHAPE),
+        generate_name: None,
+        kept_in: Some(KeptIn { plural: "secrets", selector: "orrery.dev/deployment=state" }),
     },
 ];
+
+const fn of_omnia(
+    plural: &'static str,
+    list_key: &'static str,
+    name: &'static str,
+    view: View,
+    shape: &'static Shape,
+) -> Kind {
+    Kind {
+        plural,
+        list_key,
+        name,
+        group: OMNIA,
+        version: "v1alpha1",
+        view,
+        shape: Some(shape),
+        generate_name: None,
+        kept_in: None,
+    }
+}
 
 /// What our objects are made of. It can be followed, so that a page shows it live; to change it is for `kubectl`.
 pub static PARTS: &[Kind] = &[
@@ -92,7 +163,7 @@ const fn part(
     version: &'static str,
     view: View,
 ) -> Kind {
-    Kind { plural, list_key: plural, name, group, version, view, shape: None, generate_name: None }
+    Kind { plural, list_key: plural, name, group, version, view, shape: None, generate_name: None, kept_in: None }
 }
 
 /// Where `kubectl apply` keeps what it applied.
@@ -108,6 +179,7 @@ pub static CONFIG: Kind = Kind {
     view: view::whole,
     shape: None,
     generate_name: None,
+    kept_in: None,
 };
 /// Its only name.
 pub const CONFIG_OBJECT: &str = CONFIG_NAME;
@@ -123,9 +195,29 @@ impl Kind {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 
+    /// The plural in the Kubernetes API.
+    fn api_plural(&self) -> &'static str {
+        self.kept_in.as_ref().map_or(self.plural, |kept| kept.plural)
+    }
+
+    /// A label selector that is the caller's, and chooses only objects of the kind.
+    pub fn selector(&self, wanted: Option<&str>) -> Option<String> {
+        let own = self.kept_in.as_ref().map(|kept| kept.selector);
+        let parts: Vec<&str> = own.into_iter().chain(wanted).filter(|part| !part.is_empty()).collect();
+        (!parts.is_empty()).then(|| parts.join(","))
+    }
+
+    /// Whether an object is of the kind, and not of another that is kept in the same place.
+    pub fn holds(&self, object: &DynamicObject) -> bool {
+        let Some((label, value)) = self.kept_in.as_ref().and_then(|kept| kept.selector.split_once('=')) else {
+            return true;
+        };
+        object.metadata.labels.as_ref().and_then(|labels| labels.get(label)).is_some_and(|found| found == value)
+    }
+
     /// The kind for questions about what a caller may do.
     pub fn access(&self) -> Resource<'static> {
-        Resource { group: self.group, plural: self.plural, subresource: "" }
+        Resource { group: self.group, plural: self.api_plural(), subresource: "" }
     }
 
     /// The kind for the Kubernetes client.
@@ -134,8 +226,8 @@ impl Kind {
             group: self.group.to_owned(),
             version: self.version.to_owned(),
             api_version: self.api_version(),
-            kind: self.name.to_owned(),
-            plural: self.plural.to_owned(),
+            kind: if self.kept_in.is_some() { "Secret" } else { self.name }.to_owned(),
+            plural: self.api_plural().to_owned(),
         }
     }
 

@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 
 use crate::app;
+use crate::chat::Said;
 use crate::kinds::KINDS;
-use crate::routes::{Answer, Operation};
+use crate::routes::{self, Answer, Operation};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| describe(&app::operations()));
 
@@ -67,7 +68,7 @@ fn answer(operation: &Operation) -> (&'static str, Value) {
         Answer::Object => ("2XX", content(json!({"application/json": object}))),
         Answer::View(kind) => ("2XX", content(json!({"application/json": {"schema": view(kind)}}))),
         Answer::Either(kind) => {
-            let (view, whole) = (json!({"schema": view(kind)}), json!({"schema": reference(kind)}));
+            let (view, whole) = (json!({"schema": view(kind)}), json!({"schema": whole(kind)}));
             ("2XX", content(json!({"application/json": view, "application/yaml": whole})))
         }
         Answer::Page(key, kind) => {
@@ -94,6 +95,12 @@ fn answer(operation: &Operation) -> (&'static str, Value) {
 
 fn reference(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
+}
+
+/// The whole object of a kind; one that is kept in another's objects has no schema of its own.
+fn whole(kind: &str) -> Value {
+    let kept = KINDS.iter().any(|row| row.name == kind && row.kept_in.is_some());
+    if kept { json!({"type": "object"}) } else { reference(kind) }
 }
 
 /// The view of a kind; a kind that has none is shown whole.
@@ -145,8 +152,8 @@ fn schemas() -> Map<String, Value> {
             schemas.insert(format!("{}View", kind.name), shape.schema(kind.name));
         }
     }
-    // Only the kinds that have routes here.
-    for definition in api::kubeopencode::crds() {
+    schemas.insert("Chat".to_owned(), routes::schema::<Said>());
+    for definition in api::crds() {
         let version = &definition.spec.versions[0];
         let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
         let schema = schema.and_then(|schema| serde_json::to_value(schema).ok()).unwrap_or_default();

@@ -100,7 +100,7 @@ async fn listed(
     namespace: Option<&str>,
     selector: Option<&str>,
 ) -> Result<Vec<String>> {
-    let parameters = ListParams { label_selector: selector.map(str::to_owned), ..ListParams::default() };
+    let parameters = ListParams { label_selector: kind.selector(selector), ..ListParams::default() };
     let ask = async |namespace: Option<&str>| -> Result<String> {
         let objects = kind.api(&caller.client, namespace);
         let request =
@@ -209,6 +209,9 @@ pub async fn get(
     headers: &HeaderMap,
 ) -> Result<Response> {
     let object = kind.api(&caller.client, namespace).get(name).await?;
+    if !kind.holds(&object) {
+        return Err(Error::not_found(format!("{} {name} does not exist", kind.name)));
+    }
     let tag = etag(&object);
     if headers.get(header::IF_NONE_MATCH).is_some_and(|known| *known == tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());

@@ -94,9 +94,7 @@ impl Operation {
     /// Takes the fields of `T` as parameters.
     #[must_use]
     pub fn query<T: JsonSchema>(mut self) -> Self {
-        let settings =
-            schemars::generate::SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-        let schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+        let schema = schema::<T>();
         let properties = schema["properties"].as_object().cloned().unwrap_or_default();
         self.query = properties
             .into_iter()
@@ -128,6 +126,13 @@ impl Operation {
         self.open = true;
         self
     }
+}
+
+/// The schema of a type, all in one piece.
+pub fn schema<T: JsonSchema>() -> Value {
+    let settings =
+        schemars::generate::SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
 /// A router and what is said about it.

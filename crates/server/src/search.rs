@@ -42,7 +42,8 @@ pub async fn search(
     let mut found = Vec::new();
     for kind in KINDS {
         let objects = match visible(kind, &app, &caller, wanted.namespace.as_deref(), None).await {
-            Err(error) if error.is_forbidden() => continue,
+            // Not for this caller, or a dialect that is not installed here.
+            Err(error) if error.is_forbidden() || error.is_not_found() => continue,
             objects => objects?,
         };
         for object in objects {

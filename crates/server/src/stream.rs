@@ -69,7 +69,12 @@ pub async fn follow(
     check_namespace(wanted.namespace.as_deref())?;
     let mut reached = positions(headers.get("last-event-id").and_then(|id| id.to_str().ok()).unwrap_or_default());
     let (sender, receiver) = mpsc::channel(BUFFERED);
-    for source in sources(&app, &caller, &wanted).await? {
+    let (sources, absent) = sources(&app, &caller, &wanted).await?;
+    for kind in absent {
+        // There is room: nothing else was sent yet.
+        let _ = sender.try_send(Message::nothing(kind));
+    }
+    for source in sources {
         let (from, caller, sender) = (reached.get(&source.name()).cloned(), caller.clone(), sender.clone());
         tokio::spawn(async move { source.run(&caller, from, &sender).await });
     }
@@ -80,11 +85,22 @@ pub async fn follow(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(app.streams.keep_alive)))
 }
 
-async fn sources(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Vec<Source>> {
-    let mut sources = Vec::new();
+impl Message {
+    /// Who waits for a kind must hear that there is nothing to wait for.
+    fn nothing(kind: &Kind) -> Self {
+        let data = json!({"kind": kind.plural, "namespace": null, "items": []});
+        Self { source: kind.plural.to_owned(), version: String::new(), event: "snapshot", data }
+    }
+}
+
+/// What to follow, and the kinds of which there is nothing for this caller: they may see none, or the dialect is not
+/// installed here.
+async fn sources(app: &App, caller: &Caller, wanted: &Wanted) -> Result<(Vec<Source>, Vec<&'static Kind>)> {
+    let (mut sources, mut absent) = (Vec::new(), Vec::new());
     for kind in chosen(wanted.kinds.as_deref())? {
         let lasts = u32::try_from(app.streams.watch.as_secs()).unwrap_or(u32::MAX);
-        let source = |namespace| Source { kind, namespace, selector: wanted.label_selector.clone(), lasts };
+        let source =
+            |namespace| Source { kind, namespace, selector: kind.selector(wanted.label_selector.as_deref()), lasts };
         if wanted.namespace.is_some() {
             sources.push(source(wanted.namespace.clone()));
             continue;
@@ -95,12 +111,16 @@ async fn sources(app: &App, caller: &Caller, wanted: &Wanted) -> Result<Vec<Sour
             Ok(_) => sources.push(source(None)),
             Err(error) if error.is_forbidden() => {
                 let visible = caller.namespaces(app, kind.access()).await?;
+                if visible.is_empty() {
+                    absent.push(kind);
+                }
                 sources.extend(visible.into_iter().map(|namespace| source(Some(namespace))));
             }
+            Err(error) if error.is_not_found() => absent.push(kind),
             Err(error) => return Err(error),
         }
     }
-    Ok(sources)
+    Ok((sources, absent))
 }
 
 fn chosen(kinds: Option<&str>) -> Result<Vec<&'static Kind>> {

@@ -20,7 +20,9 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::access::Resource;
 use crate::app::App;
+use crate::auth::Leave;
 use crate::caller::Caller;
 use crate::error::{Error, Result};
 use crate::extract::{Path, Query};
@@ -33,6 +35,8 @@ const CONTAINER: &str = "opencode-server";
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// The largest frame that is taken from a browser: a big paste.
 const LARGEST: usize = 1 << 20;
+
+const EXEC: Resource<'static> = Resource { group: "", plural: "pods", subresource: "exec" };
 
 /// What to run.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -59,6 +63,7 @@ struct Resize {
 pub async fn open(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    Extension(leave): Extension<Leave>,
     Path((namespace, name)): ObjectPath,
     Query(wanted): Query<Wanted>,
     headers: HeaderMap,
@@ -74,6 +79,9 @@ pub async fn open(
             vec!["/tools/opencode".to_owned(), "attach".to_owned(), format!("http://localhost:{port}")]
         }
     };
+    if !caller.may("create", EXEC, &namespace).await? {
+        return Err(caller.forbidden("create pods/exec, by which a terminal is opened"));
+    }
     let caller = Caller::new(&app.upgrades().await?, caller.user)?;
     let pods: Api<Pod> = Api::namespaced(caller.client, &namespace);
     let pod = running(&pods, &name).await?;
@@ -81,7 +89,7 @@ pub async fn open(
     let upgrade = upgrade.map_err(|rejection| Error::bad_request(rejection.body_text()))?;
     let parameters = AttachParams::interactive_tty().container(CONTAINER).max_stdout_buf_size(64 * 1024);
     let process = pods.exec(&pod, command, &parameters).await?;
-    Ok(upgrade.max_message_size(LARGEST).on_upgrade(|socket| relay(socket, process)))
+    Ok(upgrade.max_message_size(LARGEST).on_upgrade(|socket| relay(socket, process, leave.over(app))))
 }
 
 /// A page of another origin may open a WebSocket here and the browser would send our cookie along: not to be allowed.
@@ -112,14 +120,20 @@ async fn running(pods: &Api<Pod>, agent: &str) -> Result<String> {
     })
 }
 
-/// Carries bytes both ways until either side ends.
-async fn relay(mut socket: WebSocket, mut process: AttachedProcess) {
+/// Carries bytes both ways until either side ends, or the caller's time is over.
+async fn relay(mut socket: WebSocket, mut process: AttachedProcess, over: impl Future<Output = ()>) {
     let (Some(mut output), Some(mut input)) = (process.stdout(), process.stdin()) else { return };
     let mut sizes = process.terminal_size();
     let mut buffer = vec![0; 16 * 1024];
     let mut pings = tokio::time::interval(KEEP_ALIVE);
+    let mut over = std::pin::pin!(over);
+    let mut why = "The terminal's program has ended.";
     loop {
         tokio::select! {
+            () = &mut over => {
+                why = "You have signed out, or your token was taken away.";
+                break;
+            }
             read = output.read(&mut buffer) => match read {
                 Ok(0) | Err(_) => break,
                 Ok(count) => {
@@ -143,7 +157,7 @@ async fn relay(mut socket: WebSocket, mut process: AttachedProcess) {
         }
     }
     drop(input);
-    let end = json!({"type": "end", "message": "The terminal's program has ended."}).to_string();
+    let end = json!({"type": "end", "message": why}).to_string();
     // Whoever has gone does not hear it.
     let _ = socket.send(Message::Text(end.into())).await;
     let _ = socket.close().await;

@@ -3,15 +3,19 @@
 //! Owns everything that knows OpenTelemetry: other crates write `tracing` spans and need not know where they go.
 //! Refuses to choose what is traced; a span is worth exporting when somebody wrote it.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
+use opentelemetry::propagation::TextMapPropagator as _;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::registry::LookupSpan;
@@ -61,6 +65,15 @@ impl Exporter {
         let ours = Targets::new().with_target(SERVICE, LevelFilter::DEBUG);
         tracing_opentelemetry::layer().with_tracer(self.provider.tracer(SERVICE)).with_filter(ours)
     }
+}
+
+/// Goes on with the trace that a caller began, as its `traceparent` says; one that makes no sense begins a new trace. To
+/// be called before the span is entered.
+pub fn adopt(span: &tracing::Span, traceparent: &str) {
+    let carrier = HashMap::from([("traceparent".to_owned(), traceparent.to_owned())]);
+    let parent = TraceContextPropagator::new().extract(&carrier);
+    // A span that nobody exports needs no parent.
+    let _ = span.set_parent(parent);
 }
 
 impl Drop for Exporter {

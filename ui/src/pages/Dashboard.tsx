@@ -7,7 +7,7 @@ import { Age, Badge, Command, Skeleton, useNow } from "../parts/common";
 import { count, duration, short } from "../format";
 import { healthOf, needsAttention } from "../health";
 import { outcomes, queue, RANGES, spent, within, type Range } from "../history";
-import { cost, KINDS, linkTo, runtime, type Kind } from "../kinds";
+import { cost, KIND_LIST, KINDS, linkTo, runtime, type Kind } from "../kinds";
 import { useList, useLoaded } from "../plane/store";
 import type { Item, Task } from "../plane/types";
 
@@ -15,21 +15,15 @@ const DAY = 24 * 60 * 60 * 1000;
 const SHOWN = 8;
 
 export function Dashboard() {
+  const all = KIND_LIST.map((kind) => ({ kind, items: useList(kind.plural) as Item[], loaded: useLoaded(kind.plural) }));
   const tasks = useList("tasks");
-  const agents = useList("agents");
-  const schedules = useList("crontasks");
-  const templates = useList("agenttemplates");
-  const loaded = [useLoaded("tasks"), useLoaded("agents"), useLoaded("crontasks"), useLoaded("agenttemplates")].every(Boolean);
   const now = useNow();
-  if (!loaded) return <><div className="head"><h1>Overview</h1></div><Skeleton /></>;
-  if (tasks.length + agents.length + schedules.length + templates.length === 0) return <Begin />;
-  const of = (kind: Kind<never>, items: Item[]) => items.filter((item) => needsAttention(kind.plural, item)).map((item) => ({ kind: kind as unknown as Kind<Item>, item }));
-  const attention = [
-    ...of(KINDS.agents as Kind<never>, agents),
-    ...of(KINDS.crontasks as Kind<never>, schedules),
-    ...of(KINDS.agenttemplates as Kind<never>, templates),
-    ...of(KINDS.tasks as Kind<never>, tasks.filter((task) => now - Date.parse(task.createdAt) < DAY)),
-  ];
+  if (!all.every(({ loaded }) => loaded)) return <><div className="head"><h1>Overview</h1></div><Skeleton /></>;
+  if (all.every(({ items }) => items.length === 0)) return <Begin />;
+  // What failed yesterday is history, not news.
+  const news = (kind: Kind<Item>, item: Item) => needsAttention(kind.plural, item) && (kind.plural !== "tasks" || now - Date.parse(item.createdAt) < DAY);
+  const attention = all.flatMap(({ kind, items }) => items.filter((item) => news(kind, item)).map((item) => ({ kind, item })));
+  attention.sort((a, b) => Number(a.kind.plural === "tasks") - Number(b.kind.plural === "tasks"));
   const active = tasks.filter((task) => task.phase !== "Completed" && task.phase !== "Failed");
   return (
     <>

@@ -9,11 +9,13 @@ import { healthOf } from "../health";
 import type { Action, Kind } from "../kinds";
 import { pathOf, request } from "../plane/api";
 import { useItem, useLoaded } from "../plane/store";
-import type { Agent, Item } from "../plane/types";
+import type { Agent, Item, Pack, Runtime } from "../plane/types";
 import { OverviewTab, Rail } from "./overviews";
 
 const Terminal = lazy(() => import("../parts/Terminal").then((module) => ({ default: module.Terminal })));
 const LogView = lazy(() => import("../parts/LogView").then((module) => ({ default: module.LogView })));
+const Chat = lazy(() => import("../omnia/Chat").then((module) => ({ default: module.Chat })));
+const Versions = lazy(() => import("../omnia/Versions").then((module) => ({ default: module.Versions })));
 
 export function DetailPage({ kind }: { kind: Kind<Item> }) {
   const { namespace = "", name = "" } = useParams();
@@ -22,11 +24,11 @@ export function DetailPage({ kind }: { kind: Kind<Item> }) {
   const [parameters, setParameters] = useSearchParams();
   const now = useNow();
   if (!item) return loaded ? <Gone kind={kind} name={name} /> : <Skeleton />;
-  const tabs = ["Overview", ...kind.tabs, "Events", "YAML"];
+  const tabs = ["Overview", ...kind.tabs, ...(kind.readOnly ? [] : ["Events", "YAML"])];
   const tab = tabs.find((one) => one.toLowerCase() === parameters.get("tab")) ?? "Overview";
   const health = healthOf(kind.plural, item);
   const choose = (one: string) => setParameters(one === "Overview" ? {} : { tab: one.toLowerCase() }, { replace: true });
-  const whole = tab === "Logs" || tab === "Terminal";
+  const whole = ["Logs", "Terminal", "Chat"].includes(tab);
   return (
     <>
       <div className="head">
@@ -57,6 +59,8 @@ export function DetailPage({ kind }: { kind: Kind<Item> }) {
           {tab === "Overview" ? <OverviewTab plural={kind.plural} item={item} /> : null}
           {tab === "Logs" ? <Suspense><LogView namespace={namespace} name={name} /></Suspense> : null}
           {tab === "Terminal" ? <Suspense><Terminal agent={item as Agent} /></Suspense> : null}
+          {tab === "Chat" ? <Suspense><Chat key={item.uid} runtime={item as Runtime} /></Suspense> : null}
+          {tab === "Versions" ? <Suspense><Versions pack={item as Pack} /></Suspense> : null}
           {tab === "Events" ? <EventsTab plural={kind.plural} item={item} /> : null}
           {tab === "YAML" ? <YamlTab path={pathOf(kind.plural, item.namespace, item.name)} version={item.resourceVersion} command={`kubectl edit ${kind.resource} ${item.name} -n ${item.namespace}`} /> : null}
         </div>
@@ -105,7 +109,7 @@ function Actions({ kind, item }: { kind: Kind<Item>; item: Item }) {
           const refused = action.refused?.(item);
           return <button key={action.label} type="button" className="button" disabled={refused !== undefined} title={refused} onClick={() => setAsking(action)}>{action.label}</button>;
         })}
-        <button type="button" className="button danger" onClick={() => setAsking("delete")}>Delete</button>
+        {kind.readOnly ? null : <button type="button" className="button danger" onClick={() => setAsking("delete")}>Delete</button>}
       </div>
       {error ? <div style={{ width: "100%" }}><Problem error={error} /></div> : null}
       {asking === "delete" ? <Deletion kind={kind} item={item} confirm={remove} close={() => setAsking(undefined)} /> : null}

@@ -102,7 +102,7 @@ function Empty({ kind }: { kind: Kind<Item> }) {
           <Command text={hint.command} />
         </div>
       ))}
-      <Command text={`kubectl explain ${kind.resource}.spec`} />
+      {kind.readOnly ? null : <Command text={`kubectl explain ${kind.resource}.spec`} />}
     </div>
   );
 }

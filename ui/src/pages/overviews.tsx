@@ -1,16 +1,20 @@
 // What the Overview tab and the rail show, by kind.
 
-import { useEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { Link } from "react-router";
 import { Badge, Age } from "../parts/common";
 import { AgentTree, TaskTree } from "../parts/Tree";
 import { duration, exact } from "../format";
 import { healthOf } from "../health";
 import { KINDS, linkTo, runtime } from "../kinds";
+import { OMNIA } from "../omnia/kinds";
 import { request } from "../plane/api";
 import { useList } from "../plane/store";
-import type { Agent, CronTask, Item, Plural, Task } from "../plane/types";
+import type { Agent, CronTask, Deployment, Item, Plural, Task } from "../plane/types";
 import { useNow } from "../parts/common";
+
+const OmniaOverview = lazy(() => import("../omnia/overviews").then((module) => ({ default: module.OmniaOverview })));
+const DeploymentOverview = lazy(() => import("../deployments/Overview").then((module) => ({ default: module.DeploymentOverview })));
 
 export function OverviewTab({ plural, item }: { plural: Plural; item: Item }) {
   return (
@@ -19,6 +23,8 @@ export function OverviewTab({ plural, item }: { plural: Plural; item: Item }) {
       {plural === "agents" ? <AgentOverview agent={item as Agent} /> : null}
       {plural === "crontasks" ? <CronOverview cron={item as CronTask} /> : null}
       {plural === "agenttemplates" ? <TemplateOverview item={item} /> : null}
+      {plural === "packdeployments" ? <Suspense><DeploymentOverview deployment={item as Deployment} /></Suspense> : null}
+      {plural in OMNIA ? <Suspense><OmniaOverview plural={plural} item={item} /></Suspense> : null}
       <Conditions item={item} />
     </>
   );

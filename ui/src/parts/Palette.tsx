@@ -25,7 +25,7 @@ export function Palette({ close }: { close: () => void }) {
   };
   return (
     <dialog className="palette" ref={(dialog) => { if (dialog && !dialog.open) dialog.showModal(); }} onClose={close} aria-label="Find">
-      <input className="field" autoFocus placeholder="Find a task, agent, schedule, template…" aria-label="Find" role="combobox" aria-expanded="true" aria-controls="found" aria-activedescendant={found.length > 0 ? `found-${chosen}` : undefined} value={text} onKeyDown={keys} onChange={(event) => { setText(event.target.value); setChosen(0); }} />
+      <input className="field" autoFocus placeholder="Find a task, agent, pack, tool…" aria-label="Find" role="combobox" aria-expanded="true" aria-controls="found" aria-activedescendant={found.length > 0 ? `found-${chosen}` : undefined} value={text} onKeyDown={keys} onChange={(event) => { setText(event.target.value); setChosen(0); }} />
       <ul id="found" role="listbox" aria-label="Found">
         {found.map((entry, index) => (
           <li key={entry.to} id={`found-${index}`} role="option" aria-selected={index === chosen}>

@@ -27,13 +27,13 @@ export function Shell() {
         <Link className="brand" to="/"><img src="/orrery.svg" alt="" width="20" height="20" />Orrery</Link>
         <nav aria-label="Pages">
           <NavLink to="/" end>Overview</NavLink>
-          {KIND_LIST.map((kind) => (
-            <NavLink key={kind.plural} to={`/${kind.route}`}>
+          {KIND_LIST.map((kind, index) => (
+            <NavLink key={kind.plural} className={kind.block === KIND_LIST[index - 1]?.block || index === 0 ? "" : "apart"} to={`/${kind.route}`}>
               {kind.title}
               {kind.plural === "tasks" && running > 0 ? <span className="mono running" title={`${running} running`}>{running}</span> : null}
             </NavLink>
           ))}
-          <NavLink to="/config">Config</NavLink>
+          <NavLink className="apart" to="/config">Config</NavLink>
         </nav>
         <div className="foot">
           <button type="button" className="button find" onClick={() => setPalette(true)}>Search <kbd>{MAC ? "⌘K" : "Ctrl K"}</kbd></button>

@@ -7,6 +7,7 @@ import { useEffect, useRef, useState } from "react";
 import { pathOf } from "../plane/api";
 import type { Agent } from "../plane/types";
 import { Command } from "./common";
+import { styled, withSheets } from "./styled";
 
 type State = { word: "connecting" | "open" | "ended"; message?: string };
 
@@ -19,10 +20,11 @@ export function Terminal({ agent }: { agent: Agent }) {
   useEffect(() => {
     if (!box.current) return;
     setState({ word: "connecting" });
-    const screen = new Screen({ fontFamily: "ui-monospace, Menlo, monospace", fontSize: 13, theme: { background: "#0f1115" }, screenReaderMode: true, cursorBlink: false });
+    const screen = new Screen({ fontFamily: "ui-monospace, Menlo, monospace", fontSize: 13, theme: { background: "#0f1115" }, screenReaderMode: true, cursorBlink: false, documentOverride: styled() });
     const fit = new FitAddon();
     screen.loadAddon(fit);
-    screen.open(box.current);
+    const parent = box.current;
+    withSheets(() => screen.open(parent));
     fit.fit();
     const socket = new WebSocket(path);
     socket.binaryType = "arraybuffer";

@@ -6,7 +6,7 @@ import { healthOf, type Health } from "../health";
 import { KINDS, linkTo } from "../kinds";
 import { useParts, type Container, type Part } from "../plane/parts";
 import { useList } from "../plane/store";
-import type { Agent, Task } from "../plane/types";
+import type { Agent, Runtime, Task } from "../plane/types";
 import { Badge } from "./common";
 
 export function AgentTree({ agent }: { agent: Agent }) {
@@ -26,6 +26,27 @@ export function AgentTree({ agent }: { agent: Agent }) {
         {parts.filter((part) => part.kind === "services").map((service) => <Node key={service.uid} kind="Service" name={service.name} note={`${service.clusterIP ?? ""}:${service.ports?.join(", ") ?? ""}`} />)}
         {tasks.map((task) => <TaskNode key={task.uid} task={task} pods={parts.filter((part) => part.owner?.uid === task.uid)} />)}
         {tasks.length === 0 ? <li><div className="node quiet">no Task runs or waits on it</div></li> : null}
+      </Node>
+    </ul>
+  );
+}
+
+/** AgentRuntime → Deployment → Pod → container, and the Services in front of it. */
+export function RuntimeTree({ runtime }: { runtime: Runtime }) {
+  const parts = useParts(runtime.namespace, `app.kubernetes.io/instance=${runtime.name},app.kubernetes.io/name=omnia-agent`);
+  const deployments = parts.filter((part) => part.kind === "deployments").sort((a, b) => a.name.localeCompare(b.name));
+  // A Pod belongs to a ReplicaSet, whose name is the Deployment's and a digest.
+  const under = (deployment: Part) => parts.filter((part) => part.kind === "pods" && part.owner?.name.replace(/-[^-]+$/, "") === deployment.name);
+  return (
+    <ul className="tree">
+      <Node health={healthOf("agentruntimes", runtime)} kind="AgentRuntime" name={runtime.name}>
+        {deployments.map((deployment) => (
+          <Node key={deployment.uid} health={deploymentHealth(deployment)} kind="Deployment" name={deployment.name}>
+            {under(deployment).map((pod) => <PodNode key={pod.uid} pod={pod} />)}
+          </Node>
+        ))}
+        {deployments.length === 0 ? <li><div className="node quiet">no Deployment yet</div></li> : null}
+        {parts.filter((part) => part.kind === "services").map((service) => <Node key={service.uid} kind="Service" name={service.name} note={`${service.clusterIP ?? ""}:${service.ports?.join(", ") ?? ""}`} />)}
       </Node>
     </ul>
   );

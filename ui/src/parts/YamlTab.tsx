@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from "react";
 import { request, requestText } from "../plane/api";
 import { difference } from "../difference";
-import { Command, Problem } from "./common";
+import { Command, Difference, Problem } from "./common";
 
 /** Edits what `path` serves. `version` changes when somebody else has changed it. */
 export function YamlTab({ path, version, command, applied }: { path: string; version?: string; command: string; applied?: () => void }) {
@@ -52,7 +52,7 @@ export function YamlTab({ path, version, command, applied }: { path: string; ver
         <button type="button" className="button" disabled={!changed} onClick={() => { setEdited(original ?? ""); setChecked(undefined); setError(undefined); }}>Undo</button>
       </div>
       {checked !== undefined && lines.length === 0 ? <p role="status">Nothing would change.</p> : null}
-      {lines.length > 0 ? <pre className="pre" aria-label="What would change">{lines.map((line, index) => <div key={index} className={line.kind === "+" ? "done" : line.kind === "-" ? "failed" : "quiet"}>{`${line.kind} ${line.text}`}</div>)}</pre> : null}
+      {lines.length > 0 ? <Difference label="What would change" lines={lines} /> : null}
       <Command text={command} />
     </section>
   );

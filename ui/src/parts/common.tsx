@@ -3,6 +3,7 @@
 import { useEffect, useState, useSyncExternalStore, type ReactNode } from "react";
 import { Link } from "react-router";
 import type { Health } from "../health";
+import type { Line } from "../difference";
 import { age, exact } from "../format";
 
 const SHAPES = { running: "●", waiting: "◐", done: "✓", failed: "✗", suspended: "◌", degraded: "▲" } as const;
@@ -96,4 +97,8 @@ export function Skeleton() {
 
 export function Problem({ error }: { error?: Error }) {
   return error ? <div className="why failed" role="alert">{error.message}</div> : null;
+}
+
+export function Difference({ label, lines }: { label: string; lines: Line[] }) {
+  return <pre className="pre" tabIndex={0} role="region" aria-label={label}>{lines.map((line, index) => <div key={index} className={line.kind === "+" ? "done" : line.kind === "-" ? "failed" : "quiet"}>{`${line.kind} ${line.text}`}</div>)}</pre>;
 }

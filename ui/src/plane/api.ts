@@ -11,6 +11,7 @@ export class Refused extends Error {
 }
 
 export interface Request {
+  signal?: AbortSignal;
   method?: "GET" | "POST" | "PUT" | "DELETE";
   json?: unknown;
   yaml?: string;
@@ -28,8 +29,9 @@ async function send(path: string, request: Request = {}): Promise<Response> {
   }
   let response: Response;
   try {
-    response = await fetch(`/api/v1${path}`, { method: request.method ?? "GET", headers, body });
-  } catch {
+    response = await fetch(`/api/v1${path}`, { method: request.method ?? "GET", headers, body, signal: request.signal });
+  } catch (error) {
+    if (request.signal?.aborted) throw error;
     throw new Refused(0, "Unreachable", "The server cannot be reached. Is `orrery up` still running?");
   }
   if (response.ok) return response;
@@ -44,6 +46,18 @@ export async function request<T>(path: string, options?: Request): Promise<T> {
 
 export async function requestText(path: string, options?: Request): Promise<string> {
   return (await send(path, options)).text();
+}
+
+/** What is sent back as server-sent events, for requests that an EventSource cannot make. */
+export async function* lines(path: string, json: unknown, signal: AbortSignal): AsyncGenerator<string> {
+  const response = await send(path, { method: "POST", json, signal });
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (let { done, value } = await reader.read(); !done; { done, value } = await reader.read()) {
+    const whole = (rest + value).split("\n");
+    rest = whole.pop() ?? "";
+    for (const line of whole) if (line.startsWith("data:")) yield line.slice(5).trim();
+  }
 }
 
 export const pathOf = (plural: string, namespace: string, name?: string) =>

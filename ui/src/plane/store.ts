@@ -17,7 +17,7 @@ interface Change {
   object: Item;
 }
 
-const PLURALS: Plural[] = ["tasks", "crontasks", "agents", "agenttemplates"];
+const PLURALS: Plural[] = ["tasks", "crontasks", "agents", "agenttemplates", "promptpacks", "agentruntimes", "toolregistries", "agentpolicies", "providers", "packdeployments"];
 
 export const keyOf = (item: { namespace: string; name: string }) => `${item.namespace}/${item.name}`;
 

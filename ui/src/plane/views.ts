@@ -1,5 +1,105 @@
 // Made from docs/reference/openapi.json by scripts/types.mjs. Do not edit.
 
+export interface AgentPolicyView {
+  annotations?: Record<string, string>;
+  conditions: Condition[];
+  createdAt: string;
+  deletionTimestamp?: string;
+  generation?: number;
+  labels?: Record<string, string>;
+  matchedAgents?: number;
+  mode?: "enforce" | "permissive";
+  name: string;
+  namespace: string;
+  onFailure?: "deny" | "allow";
+  phase?: "Active" | "Error";
+  resourceVersion: string;
+  selector?: {
+    agents?: string[];
+  };
+  toolAccess?: {
+    mode: "allowlist" | "denylist";
+    rules: {
+      registry: string;
+      tools: string[];
+    }[];
+  };
+  toolBlocklist?: string[];
+  uid: string;
+}
+
+export interface AgentRuntimeView {
+  activeVersion?: string;
+  agentName?: string;
+  agentPolicyRef?: {
+    name: string;
+  };
+  annotations?: Record<string, string>;
+  conditions: Condition[];
+  createdAt: string;
+  deletionTimestamp?: string;
+  facade: {
+    handler?: "echo" | "demo" | "runtime";
+    image?: string;
+    port?: number;
+    type?: "websocket" | "grpc";
+  };
+  framework?: {
+    image?: string;
+    type: "promptkit" | "langchain" | "crewai" | "autogen" | "custom";
+    version?: string;
+  };
+  generation?: number;
+  labels?: Record<string, string>;
+  name: string;
+  namespace: string;
+  phase?: "Pending" | "Running" | "Failed";
+  promptPackRef: {
+    name: string;
+    track?: "stable";
+    version?: string;
+  };
+  provider?: {
+    additionalConfig?: Record<string, string>;
+    baseURL?: string;
+    config?: unknown;
+    model?: string;
+    pricing?: {
+      cachedCostPer1K?: string;
+      inputCostPer1K?: string;
+      outputCostPer1K?: string;
+    };
+    secretRef?: {
+      key?: string;
+      name: string;
+    };
+    type?: "auto" | "claude" | "openai" | "gemini" | "ollama" | "mock";
+  };
+  providerRef?: {
+    name: string;
+    namespace?: string;
+  };
+  replicas?: {
+    available?: number;
+    desired?: number;
+    ready?: number;
+  };
+  resourceVersion: string;
+  serviceEndpoint?: string;
+  session?: {
+    storeRef?: {
+      name: string;
+    };
+    ttl?: string;
+    type?: "memory" | "redis" | "postgres";
+  };
+  toolRegistryRef?: {
+    name: string;
+    namespace?: string;
+  };
+  uid: string;
+}
+
 export interface AgentTemplateView {
   agentImage?: string;
   annotations?: Record<string, string>;
@@ -55,6 +155,7 @@ export interface AgentTemplateView {
     port: number;
     protocol?: "TCP" | "UDP";
   })[];
+  generation?: number;
   labels?: Record<string, string>;
   maxConcurrentTasks?: number;
   name: string;
@@ -130,6 +231,7 @@ export interface AgentView {
     port: number;
     protocol?: "TCP" | "UDP";
   })[];
+  generation?: number;
   labels?: Record<string, string>;
   maxConcurrentTasks?: number;
   name: string;
@@ -205,6 +307,7 @@ export interface CronTaskView {
   conditions: Condition[];
   createdAt: string;
   deletionTimestamp?: string;
+  generation?: number;
   labels?: Record<string, string>;
   lastScheduleTime?: string;
   lastSuccessfulTime?: string;
@@ -271,6 +374,124 @@ export interface CronTaskView {
   uid: string;
 }
 
+export interface PackDeploymentView {
+  annotations?: Record<string, string>;
+  conditions: Condition[];
+  createdAt: string;
+  deletionTimestamp?: string;
+  environment?: string;
+  generation?: number;
+  labels?: Record<string, string>;
+  lastPlan?: {
+    at: string;
+    changes: ({
+      action: "CREATE" | "UPDATE" | "DELETE" | "NO_CHANGE" | "DRIFT";
+      detail?: string;
+      fields?: {
+        after?: unknown;
+        before?: unknown;
+        manager?: string;
+        path: string;
+      }[];
+      name: string;
+      type: string;
+    })[];
+    operation: string;
+    summary: string;
+    version: string;
+    warnings?: string[];
+  };
+  lock?: {
+    operation: string;
+    owner: string;
+    since: string;
+  };
+  name: string;
+  namespace: string;
+  pack: string;
+  problem?: string;
+  resourceVersion: string;
+  resources: {
+    generation?: number;
+    name: string;
+    status: string;
+    type: string;
+    uid?: string;
+  }[];
+  serial: number;
+  uid: string;
+  version: string;
+}
+
+export interface PromptPackView {
+  activeVersion?: string;
+  agents?: number;
+  annotations?: Record<string, string>;
+  conditions: Condition[];
+  createdAt: string;
+  deletionTimestamp?: string;
+  description?: string;
+  generation?: number;
+  labels?: Record<string, string>;
+  lastUpdated?: string;
+  name: string;
+  namespace: string;
+  phase?: "Pending" | "Active" | "Failed";
+  providerRef?: {
+    name: string;
+    namespace?: string;
+  };
+  resourceVersion: string;
+  rollout?: {
+    type?: "immediate";
+  };
+  source: {
+    configMapRef?: {
+      name: string;
+    };
+    type: "configmap";
+  };
+  uid: string;
+  version: string;
+  versions?: {
+    configMap: string;
+    entry?: string;
+    prompts?: string[];
+    version: string;
+  }[];
+}
+
+export interface ProviderView {
+  annotations?: Record<string, string>;
+  baseURL?: string;
+  conditions: Condition[];
+  createdAt: string;
+  defaults?: {
+    maxTokens?: number;
+    temperature?: string;
+    topP?: string;
+  };
+  deletionTimestamp?: string;
+  generation?: number;
+  labels?: Record<string, string>;
+  model?: string;
+  name: string;
+  namespace: string;
+  phase?: "Ready" | "Error";
+  pricing?: {
+    cachedCostPer1K?: string;
+    inputCostPer1K?: string;
+    outputCostPer1K?: string;
+  };
+  resourceVersion: string;
+  secretRef?: {
+    key?: string;
+    name: string;
+  };
+  type: "auto" | "claude" | "openai" | "gemini" | "ollama" | "mock";
+  uid: string;
+}
+
 export interface TaskView {
   agentRef?: {
     name: string;
@@ -315,6 +536,7 @@ export interface TaskView {
   createdAt: string;
   deletionTimestamp?: string;
   description?: string;
+  generation?: number;
   labels?: Record<string, string>;
   name: string;
   namespace: string;
@@ -343,5 +565,74 @@ export interface TaskView {
     name: string;
   };
   timeout?: string;
+  uid: string;
+}
+
+export interface ToolRegistryView {
+  annotations?: Record<string, string>;
+  conditions: Condition[];
+  createdAt: string;
+  deletionTimestamp?: string;
+  discoveredTools?: ({
+    description?: string;
+    endpoint?: string;
+    error?: string;
+    handlerName?: string;
+    inputSchema?: Record<string, unknown>;
+    lastChecked?: string;
+    name: string;
+    outputSchema?: Record<string, unknown>;
+    reason?: string;
+    status: "Available" | "Unavailable" | "Unknown";
+  })[];
+  discoveredToolsCount?: number;
+  generation?: number;
+  handlers?: ({
+    grpcConfig?: {
+      endpoint?: string;
+      tls?: boolean;
+      tlsCAPath?: string;
+      tlsCertPath?: string;
+      tlsInsecureSkipVerify?: boolean;
+      tlsKeyPath?: string;
+    };
+    httpConfig?: {
+      authSecretRef?: {
+        key: string;
+        name: string;
+      };
+      authType?: "none" | "bearer" | "basic";
+      contentType?: string;
+      endpoint?: string;
+      headers?: Record<string, string>;
+      method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+    };
+    name: string;
+    retries?: number;
+    selector?: {
+      matchLabels: Record<string, string>;
+      namespace?: string;
+      port?: string;
+    };
+    timeout?: string;
+    tool?: {
+      description: string;
+      inputSchema: Record<string, unknown>;
+      name: string;
+      outputSchema?: Record<string, unknown>;
+    };
+    type: "http" | "grpc";
+  })[];
+  labels?: Record<string, string>;
+  lastDiscoveryTime?: string;
+  name: string;
+  namespace: string;
+  phase?: "Pending" | "Ready" | "Degraded" | "Failed";
+  resourceVersion: string;
+  tools?: {
+    description?: string;
+    inputSchema?: Record<string, unknown>;
+    name: string;
+  }[];
   uid: string;
 }

@@ -2,7 +2,7 @@
 
 import { execFileSync } from "node:child_process";
 import { afterAll, expect, inject, test } from "vitest";
-import { AGENT, apply, CRON_TASK, TASK, TEMPLATE } from "../../src/begin";
+import { AGENT, apply, CRON_TASK, PACK, POLICY, PROVIDER, REGISTRY, RUNTIME, TASK, TEMPLATE } from "../../src/begin";
 import { close, done, kubectl, open, origin } from "./browser";
 
 afterAll(close);
@@ -103,7 +103,7 @@ test("deleting an Agent whose volumes are lost with it needs its name", async ()
 });
 
 test("what empty pages teach works as it stands", () => {
-  for (const manifest of [TEMPLATE, TASK, AGENT, CRON_TASK]) {
+  for (const manifest of [TEMPLATE, TASK, AGENT, CRON_TASK, PACK, RUNTIME, REGISTRY, POLICY, PROVIDER]) {
     const command = apply(manifest).replace("kubectl apply", `kubectl --kubeconfig ${inject("kubeconfig")} apply --dry-run=server`);
     expect(execFileSync("sh", ["-c", command]).toString()).toContain("(server dry run)");
   }

@@ -20,6 +20,19 @@ const PAGES: [path: string, shows: string][] = [
   ["/schedules/default/nightly-audit", "Next runs, in Europe/Vienna"],
   ["/templates", "one-at-a-time"],
   ["/templates/default/shell", "Agents that follow it"],
+  ["/packs", "concierge"],
+  ["/packs/default/concierge", "Answers the guests of a small hotel"],
+  ["/packs/default/concierge?tab=versions", "What is different"],
+  ["/runtimes", "night-porter"],
+  ["/runtimes/default/concierge", "What it is made of"],
+  ["/runtimes/default/night-porter", "not-written-yet"],
+  ["/runtimes/default/concierge?tab=chat", "Say something to"],
+  ["/tools", "hotel"],
+  ["/tools/default/hotel", "Gives a guest money back"],
+  ["/policies", "no-money"],
+  ["/policies/default/no-money", "What that means"],
+  ["/providers", "rehearsal"],
+  ["/providers/default/rehearsal", "Runtimes that ask it"],
   ["/config", "Finished Tasks are deleted"],
   ["/reference", "List every Task that you can see"],
   ["/tasks/default/nowhere", "There is no Task"],
@@ -41,7 +54,7 @@ for (const [scheme, width] of [["light", 1280], ["light", 1000], ["dark", 390]] 
     }
     expect(found).toEqual([]);
     await done(page);
-  }, 120_000);
+  }, 240_000);
 
 test("nobody gets in without credentials, and a token lets in", async () => {
   const page = await blank();
@@ -74,12 +87,12 @@ test("who may see one namespace sees nothing of another", async () => {
   await page.getByRole("link", { name: "rotate-keys" }).waitFor();
   await page.goto(origin + "/agents");
   await page.getByRole("link", { name: "night-shift" }).waitFor();
-  for (const path of ["/", "/tasks", "/agents", "/schedules", "/templates"]) {
+  for (const path of ["/", "/tasks", "/agents", "/schedules", "/templates", "/packs", "/runtimes", "/tools", "/policies", "/providers"]) {
     await page.goto(origin + path);
     await page.getByRole("heading").first().waitFor();
     await page.locator("[role=status], h2").first().waitFor();
     const text = (await page.locator("body").textContent()) ?? "";
-    for (const other of ["lint-all", "fix-login", "reviewer", "every-minute"]) expect(text, path).not.toContain(other);
+    for (const other of ["lint-all", "fix-login", "reviewer", "every-minute", "concierge", "hotel", "no-money", "rehearsal"]) expect(text, path).not.toContain(other);
   }
   await page.goto(origin + "/tasks/default/lint-all");
   await page.getByText("There is no Task").waitFor();

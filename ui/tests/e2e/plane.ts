@@ -13,7 +13,7 @@ declare module "vitest" {
   }
 }
 
-const binary = resolve(process.env.ORRERY ?? "../target/debug/orrery");
+export const binary = resolve(process.env.ORRERY ?? "../target/debug/orrery");
 
 /** A running `orrery up` with data of its own. */
 export interface Plane {
@@ -72,6 +72,8 @@ function populate(kubeconfig: string) {
   kubectl("apply", "-f", "tests/e2e/world.yaml");
   const phases = { "lint-all": "Completed", "migrate-db": "Failed", "fix-login": "Running", "bump-deps": "Queued" };
   for (const [task, phase] of Object.entries(phases)) kubectl("wait", `task/${task}`, `--for=jsonpath={.status.phase}=${phase}`, "--timeout=90s");
+  kubectl("wait", "agentruntime/concierge", "agentruntime/parrot", "--for=jsonpath={.status.phase}=Running", "--timeout=120s");
+  kubectl("wait", "toolregistry/hotel", "--for=jsonpath={.status.phase}=Degraded", "--timeout=90s");
   kubectl("wait", "agent/reviewer", "--for=condition=ServerReady", "--timeout=90s");
   kubectl("wait", "task/rotate-keys", "-n", "team-blue", "--for=jsonpath={.status.phase}=Completed", "--timeout=90s");
 }

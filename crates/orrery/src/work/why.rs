@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use anyhow::Context as _;
+use api::{kubeopencode, omnia};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::core::ApiResource;
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
@@ -37,19 +38,45 @@ pub enum Kind {
     /// An AgentTemplate.
     #[value(alias = "template")]
     Agenttemplate,
+    /// An AgentRuntime.
+    #[value(alias = "runtime")]
+    Agentruntime,
+    /// A PromptPack.
+    #[value(alias = "pack")]
+    Promptpack,
+    /// A ToolRegistry.
+    #[value(alias = "tools")]
+    Toolregistry,
+    /// An AgentPolicy.
+    #[value(alias = "policy")]
+    Agentpolicy,
+    /// A Provider.
+    Provider,
 }
 
 impl Kind {
     fn resource(self) -> ApiResource {
-        let (kind, plural) = match self {
-            Self::Task => ("Task", "tasks"),
-            Self::Agent => ("Agent", "agents"),
-            Self::Crontask => ("CronTask", "crontasks"),
-            Self::Agenttemplate => ("AgentTemplate", "agenttemplates"),
-        };
-        let names = api::kubeopencode::names::GROUP;
-        let version = api::kubeopencode::names::VERSION;
-        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(names, version, kind), plural)
+        match self {
+            Self::Task => ApiResource::erase::<kubeopencode::Task>(&()),
+            Self::Agent => ApiResource::erase::<kubeopencode::Agent>(&()),
+            Self::Crontask => ApiResource::erase::<kubeopencode::CronTask>(&()),
+            Self::Agenttemplate => ApiResource::erase::<kubeopencode::AgentTemplate>(&()),
+            Self::Agentruntime => ApiResource::erase::<omnia::AgentRuntime>(&()),
+            Self::Promptpack => ApiResource::erase::<omnia::PromptPack>(&()),
+            Self::Toolregistry => ApiResource::erase::<omnia::ToolRegistry>(&()),
+            Self::Agentpolicy => ApiResource::erase::<omnia::AgentPolicy>(&()),
+            Self::Provider => ApiResource::erase::<omnia::Provider>(&()),
+        }
+    }
+
+    /// The label of the Pods that belong to an object of the kind; nothing for kinds that have none.
+    fn pods(self) -> Option<&'static str> {
+        match self {
+            Self::Task => Some(kubeopencode::names::TASK_LABEL),
+            Self::Agent => Some(kubeopencode::names::AGENT_LABEL),
+            Self::Agentruntime => Some("app.kubernetes.io/name=omnia-agent,app.kubernetes.io/instance"),
+            _ => None,
+        }
     }
 }
 
@@ -66,13 +93,13 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let resource = options.kind.resource();
     let api: Api<DynamicObject> = Api::namespaced_with(cluster.client.clone(), &cluster.namespace, &resource);
     let object = api.get(&options.name).await.with_context(|| format!("{} {}", resource.kind, options.name))?;
-    let label = match options.kind {
-        Kind::Task => api::kubeopencode::names::TASK_LABEL,
-        _ => api::kubeopencode::names::AGENT_LABEL,
+    let pods = match options.kind.pods() {
+        Some(label) => {
+            let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
+            pods.list(&ListParams::default().labels(&format!("{label}={}", options.name))).await?.items
+        }
+        None => Vec::new(),
     };
-    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
-    let selected = ListParams::default().labels(&format!("{label}={}", options.name));
-    let pods = pods.list(&selected).await?.items;
     let events = events(&cluster.client, &cluster.namespace, &object, &pods).await?;
     let facts = Facts { kind: resource.kind, object: serde_json::to_value(object)?, pods, events };
     super::control::print(explain(&facts).trim_end())
@@ -157,7 +184,8 @@ fn advice(facts: &Facts) -> String {
         .or_else(|| reason("Queued", "True"))
         .or_else(|| reason("Ready", "False"))
         .or_else(|| reason("ServerHealthy", "False"))
-        .or_else(|| reason("Suspended", "True"));
+        .or_else(|| reason("Suspended", "True"))
+        .or_else(|| conditions.iter().find(|c| c["status"] == "False")?["reason"].as_str().map(str::to_owned));
     match blocking.as_deref() {
         None => "nothing, as far as can be seen".into(),
         Some("AgentAtCapacity") => format!("wait, or raise spec.maxConcurrentTasks of Agent {agent}"),
@@ -167,6 +195,16 @@ fn advice(facts: &Facts) -> String {
         Some("AgentError" | "ContextError" | "Invalid") => {
             "mend what the message names; it is looked at again by itself".into()
         }
+        Some("PromptPackNotFound" | "ToolRegistryNotFound" | "ProviderNotFound" | "AgentPolicyNotFound") => {
+            "apply what is missing; it is found by itself".into()
+        }
+        Some("VersionMismatch") => "write both: the version in the content and spec.version".into(),
+        Some("SourceValidationFailed" | "SchemaValidationFailed") => {
+            "mend the ConfigMap that the message names; agents keep the version they have".into()
+        }
+        Some("ForeignRuntime") => "use the built-in runtime for agents whose calls must be checked".into(),
+        Some("Permissive") => "set spec.mode to enforce, if calls are to be refused".into(),
+        Some("ScaledToZero") => "raise spec.runtime.replicas".into(),
         Some("UserRequested" | "Suspended") => format!("orrery resume {} {name}", facts.kind.to_lowercase()),
         Some("Standby") => "nothing: the next Task wakes it".into(),
         Some("ErrImagePull" | "ImagePullBackOff" | "InvalidImageName") => {
@@ -220,6 +258,8 @@ mod tests {
             ("Queued", "True", "AgentServerNotReady", "orrery why agent a"),
             ("Ready", "False", "ErrImagePull", "--image-map"),
             ("Failed", "True", "Error", "orrery logs t"),
+            ("PromptPackReady", "False", "PromptPackNotFound", "apply what is missing"),
+            ("VersionsAgree", "False", "VersionMismatch", "spec.version"),
         ] {
             let said = advice(&task(type_, status, reason));
             assert!(said.contains(expected), "{reason}: {said}");

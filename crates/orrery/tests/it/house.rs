@@ -20,7 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("orrery-deploy", &["orrery-api"]),
     ("orrery-tools", &["orrery-api"]),
     ("orrery-runtime", &["orrery-api", "orrery-tools"]),
-    ("orrery-server", &["orrery-api", "orrery-controllers"]),
+    ("orrery-server", &["orrery-api", "orrery-controllers", "orrery-deploy"]),
     ("orrery-telemetry", &[]),
 ];
 

@@ -46,7 +46,12 @@ async fn a_collector_gets_requests_and_reconciles() {
     // Another test of this process may have chosen it already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let origin = link.split("/login").next().unwrap();
-    assert_eq!(reqwest::get(format!("{origin}/api/v1/namespaces/default/tasks")).await.unwrap().status(), 401);
+    // A caller that has begun a trace of its own finds our span in it.
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let asked = reqwest::Client::new()
+        .get(format!("{origin}/api/v1/namespaces/default/tasks"))
+        .header("traceparent", format!("00-{trace}-b7ad6b7169203331-01"));
+    assert_eq!(asked.send().await.unwrap().status(), 401);
     // What waits to be sent is sent before it ends.
     assert!(tokio::task::spawn_blocking(|| plane.stop(Signal::SIGTERM)).await.unwrap().0.success());
 
@@ -62,6 +67,8 @@ async fn a_collector_gets_requests_and_reconciles() {
     let request = spans.iter().find(|span| span.name == "GET /api/v1/namespaces/{namespace}/tasks");
     let request = request.unwrap_or_else(|| panic!("{names:?}"));
     assert_eq!(text(&request.attributes, "http.request.method"), Some("GET"));
+    let hex = |bytes: &[u8]| bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    assert_eq!((hex(&request.trace_id), hex(&request.parent_span_id)), (trace.into(), "b7ad6b7169203331".into()));
     let status = request.attributes.iter().find(|attribute| attribute.key == "http.response.status_code").unwrap();
     assert_eq!(status.value.as_ref().unwrap().value, Some(Value::IntValue(401)));
     let reconcile = spans.iter().find(|span| span.name == "reconcile").unwrap_or_else(|| panic!("{names:?}"));

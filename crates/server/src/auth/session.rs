@@ -1,6 +1,7 @@
 //! Browser sessions: a link that works once, then a cookie.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use axum::extract::{Extension, State};
@@ -10,6 +11,7 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::app::App;
@@ -26,49 +28,65 @@ const UNKNOWN_LIVES: Duration = Duration::from_hours(1);
 
 type Secret = [u8; 32];
 
-/// Links that wait to be used and sessions that were begun with one. Only digests are kept.
+/// Links that wait to be used and sessions that were begun with one. Of links and cookies only digests are kept.
 #[derive(Default)]
 pub struct Sessions {
     links: Mutex<HashMap<Secret, (User, Instant)>>,
-    open: Mutex<HashMap<Secret, (User, Instant)>>,
+    open: Mutex<HashMap<Secret, Session>>,
+}
+
+/// An open session.
+#[derive(Clone)]
+pub struct Session {
+    /// Whose it is.
+    pub user: User,
+    /// The token that it was begun with. It is reviewed as long as the session lasts: who takes it away ends the session.
+    pub token: Option<Arc<str>>,
+    /// When it ends by itself.
+    pub until: Instant,
+    /// Cancelled when it ends before that.
+    pub ended: CancellationToken,
 }
 
 impl Sessions {
     /// A secret that signs `user` in once, within ten minutes.
     pub fn invite(&self, user: User) -> String {
         let secret = random();
-        keep(&self.links, &secret, user, LINK_LIVES);
+        let now = Instant::now();
+        let mut links = self.links.lock();
+        links.retain(|_, (_, until)| *until > now);
+        links.insert(digest(&secret), (user, now + LINK_LIVES));
         secret
     }
 
     /// Uses an invitation up and begins a session.
     fn accept(&self, invitation: &str) -> Option<String> {
         let (user, until) = self.links.lock().remove(&digest(invitation))?;
-        (until > Instant::now()).then(|| self.begin(user, SESSION_LIVES))
+        (until > Instant::now()).then(|| self.begin(user, None, SESSION_LIVES))
     }
 
-    fn begin(&self, user: User, lives: Duration) -> String {
+    fn begin(&self, user: User, token: Option<&str>, lives: Duration) -> String {
         let secret = random();
-        keep(&self.open, &secret, user, lives);
+        let now = Instant::now();
+        let mut open = self.open.lock();
+        open.retain(|_, session| session.until > now);
+        let session =
+            Session { user, token: token.map(Arc::from), until: now + lives, ended: CancellationToken::new() };
+        open.insert(digest(&secret), session);
         secret
     }
 
-    /// Whose session this is.
-    pub fn user(&self, secret: &str) -> Option<User> {
-        let open = self.open.lock();
-        open.get(&digest(secret)).filter(|(_, until)| *until > Instant::now()).map(|(user, _)| user.clone())
+    /// The open session of a cookie.
+    pub fn find(&self, secret: &str) -> Option<Session> {
+        self.open.lock().get(&digest(secret)).filter(|session| session.until > Instant::now()).cloned()
     }
 
-    fn end(&self, secret: &str) {
-        self.open.lock().remove(&digest(secret));
+    /// Ends a session and every stream that was opened in it.
+    pub fn end(&self, secret: &str) {
+        if let Some(session) = self.open.lock().remove(&digest(secret)) {
+            session.ended.cancel();
+        }
     }
-}
-
-fn keep(map: &Mutex<HashMap<Secret, (User, Instant)>>, secret: &str, user: User, lives: Duration) {
-    let now = Instant::now();
-    let mut map = map.lock();
-    map.retain(|_, (_, until)| *until > now);
-    map.insert(digest(secret), (user, now + lives));
 }
 
 fn digest(secret: &str) -> Secret {
@@ -124,7 +142,7 @@ pub async fn login_with_token(
     let user = super::review(&app, &peer, token).await?;
     // A session must not outlive the token it was begun with.
     let lives = super::tokens::remaining(token, SystemTime::now()).unwrap_or(UNKNOWN_LIVES).min(SESSION_LIVES);
-    let secret = app.sessions.begin(user, lives);
+    let secret = app.sessions.begin(user, Some(token), lives);
     Ok(with_cookie(StatusCode::NO_CONTENT.into_response(), &secret, lives.as_secs(), &peer))
 }
 
@@ -156,9 +174,10 @@ mod tests {
         let invitation = sessions.invite(user.clone());
         let secret = sessions.accept(&invitation).expect("first use");
         assert!(sessions.accept(&invitation).is_none());
-        assert_eq!(sessions.user(&secret), Some(user));
+        let session = sessions.find(&secret).expect("an open session");
+        assert_eq!((session.user, session.ended.is_cancelled()), (user, false));
         sessions.end(&secret);
-        assert_eq!(sessions.user(&secret), None);
+        assert!(session.ended.is_cancelled() && sessions.find(&secret).is_none());
     }
 
     #[test]

@@ -14,17 +14,36 @@ use sha2::{Digest, Sha256};
 use crate::caller::User;
 use crate::error::{Error, Result};
 
-/// Long enough to spare the API a review for every request of a page, short enough that a revoked token ends soon.
-const REMEMBERED: Duration = Duration::from_secs(10);
 const MOST: usize = 1000;
 
 /// Reviews tokens and remembers the good ones for a moment, by digest.
-#[derive(Default)]
 pub struct Tokens {
     known: Mutex<HashMap<[u8; 32], (User, Instant)>>,
+    remembered: Duration,
+    /// One review at a time for those who listen: many streams of one token are one question.
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl Tokens {
+    /// What was reviewed counts so long.
+    pub fn new(remembered: Duration) -> Self {
+        Self { known: Mutex::default(), remembered, turn: tokio::sync::Mutex::default() }
+    }
+
+    /// Returns when the token is good no more. An API that does not answer says nothing about it.
+    pub async fn revoked(&self, client: &Client, token: &str) {
+        loop {
+            tokio::time::sleep(self.remembered).await;
+            let _turn = self.turn.lock().await;
+            if self.remembered(token).is_none()
+                && let Err(error) = self.review(client, token).await
+                && error.is_unauthorized()
+            {
+                return;
+            }
+        }
+    }
+
     /// Asks who the token belongs to.
     pub async fn review(&self, client: &Client, token: &str) -> Result<User> {
         let review = TokenReview {
@@ -59,7 +78,7 @@ impl Tokens {
             known.retain(|_, (_, until)| *until > now);
         }
         if known.len() < MOST {
-            known.insert(digest, (user, now + REMEMBERED));
+            known.insert(digest, (user, now + self.remembered));
         }
     }
 }

@@ -112,6 +112,13 @@ pub fn template(object: &Value) -> Value {
 }
 
 impl Shape {
+    /// The view of an object in which everything is as it is there.
+    pub fn view(&self, object: &Value) -> Value {
+        let mut view = common(object);
+        self.copy(&mut view, object);
+        Value::Object(view)
+    }
+
     fn copy(&self, view: &mut Map<String, Value>, object: &Value) {
         copy(view, &object["spec"], self.spec);
         copy(view, &object["status"], self.status);
@@ -123,7 +130,7 @@ impl Shape {
         let texts = json!({"type": "object", "additionalProperties": text});
         let mut properties = json!({
             "name": text, "namespace": text, "uid": text, "resourceVersion": text, "createdAt": text,
-            "deletionTimestamp": text, "labels": texts, "annotations": texts,
+            "generation": {"type": "integer"}, "deletionTimestamp": text, "labels": texts, "annotations": texts,
             "conditions": {"type": "array", "items": {"$ref": "#/components/schemas/Condition"}},
         });
         for (part, fields) in [("spec", self.spec), ("status", self.status)] {
@@ -200,7 +207,7 @@ pub(super) fn common(object: &Value) -> Map<String, Value> {
     copy(
         &mut view,
         metadata,
-        &["name", "namespace", "uid", "resourceVersion", "labels", "annotations", "deletionTimestamp"],
+        &["name", "namespace", "uid", "resourceVersion", "generation", "labels", "annotations", "deletionTimestamp"],
     );
     if let Some(annotations) = view.get_mut("annotations").and_then(Value::as_object_mut) {
         annotations.remove(super::LAST_APPLIED);

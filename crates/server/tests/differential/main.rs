@@ -41,6 +41,7 @@ async fn every_route_in_front_of_kubernetes() {
     let world = World::on(client, Box::new((kubernetes, directory))).await;
     routes::objects(&world).await;
     routes::actions(&world).await;
+    routes::packs(&world).await;
     routes::singles(&world).await;
     routes::refusals(&world).await;
     routes::stream(&world).await;

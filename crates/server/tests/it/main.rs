@@ -6,6 +6,7 @@
 mod document;
 mod door;
 mod isolation;
+mod metrics;
 mod routes;
 mod streams;
 mod world;
@@ -26,6 +27,11 @@ async fn objects() {
 #[tokio::test]
 async fn actions() {
     routes::actions(&embedded().await).await;
+}
+
+#[tokio::test]
+async fn packs() {
+    routes::packs(&embedded().await).await;
 }
 
 #[tokio::test]

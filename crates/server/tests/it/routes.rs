@@ -1,7 +1,9 @@
 //! Every route does what it says, on any plane.
 
+use api::omnia::{PromptPack, ToolRegistry};
 use axum::body::Body;
-use kube::api::{Patch, PatchParams};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, Patch, PatchParams};
 use orrery_server::{Options, Server};
 use serde_json::{Value, json};
 
@@ -102,6 +104,59 @@ pub async fn actions(world: &World) {
     let history = ada.get(&at("crontasks/nightly/history")).await.json();
     assert_eq!((history["total"].as_u64(), history["tasks"][0]["name"].as_str()), (Some(1), Some("nightly-1")));
     ada.get(&at("crontasks/nowhere/history")).await.refused(404);
+}
+
+/// The kinds of the other dialect are rows of the same table: objects, stream and search know them, and what their pages
+/// need is served in the caller's own name.
+pub async fn packs(world: &World) {
+    let ada = world.administrator("packs").await;
+    let at = |kind: &str| format!("/api/v1/namespaces/blue/{kind}");
+    let pack = json!({"name": "shop", "version": "1.0.0", "description": "sells", "source": {"type": "configmap", "configMapRef": {"name": "x"}}});
+    assert_eq!(ada.post(&at("promptpacks"), &pack).await.code, 201);
+    assert_eq!(ada.get("/api/v1/promptpacks").await.json()["promptPacks"][0]["version"], "1.0.0");
+    assert_eq!(ada.get("/api/v1/search?q=sells").await.json()["results"][0]["kind"], "PromptPack");
+
+    // A version's content comes from the ConfigMap that the pack names, and from no other.
+    assert!(ada.get(&at("promptpacks/shop/content")).await.refused(404).contains("no version yet"));
+    let map = |name: &str, text: &str| json!({"metadata": {"name": name}, "data": {"pack.json": text}});
+    world.create::<ConfigMap>(Some("blue"), map("shop-1", "{\"id\":\"shop\"}")).await;
+    world.create::<ConfigMap>(Some("blue"), map("other", "not yours")).await;
+    let versions = json!([{"version": "1.0.0", "configMap": "shop-1", "prompts": ["default"]}]);
+    let seen = json!({"phase": "Active", "activeVersion": "1.0.0", "versions": versions});
+    let change = Patch::Merge(json!({"status": seen}));
+    let packs = Api::<PromptPack>::namespaced(world.client.clone(), "blue");
+    packs.patch_status("shop", &PatchParams::default(), &change).await.unwrap();
+    let content = ada.get(&at("promptpacks/shop/content")).await.json();
+    assert_eq!(content, json!({"version": "1.0.0", "configMap": "shop-1", "text": "{\"id\":\"shop\"}"}));
+    ada.get(&at("promptpacks/shop/content?configMap=other")).await.refused(404);
+    let rules = json!([{"apiGroups": ["omnia.altairalabs.ai"], "resources": ["*"], "verbs": ["get", "list"]}]);
+    let bob = Person { token: Some(world.token("blue", "reader", Some(rules)).await), ..ada.clone() };
+    assert_eq!(bob.get(&at("promptpacks/shop")).await.json()["activeVersion"], "1.0.0");
+    bob.get(&at("promptpacks/shop/content")).await.refused(403);
+
+    // What a policy leaves to an agent is said by the rule that the controllers apply.
+    let runtime = json!({"name": "shop", "promptPackRef": {"name": "shop"}, "facade": {"type": "websocket"}, "toolRegistryRef": {"name": "tools"}});
+    assert_eq!(ada.post(&at("agentruntimes"), &runtime).await.code, 201);
+    let declared = json!([{"name": "look"}, {"name": "pay"}]);
+    assert_eq!(ada.post(&at("toolregistries"), &json!({"name": "tools", "tools": declared})).await.code, 201);
+    let found = json!([{"name": "look", "status": "Available"}, {"name": "pay", "status": "Unavailable"}]);
+    let change = Patch::Merge(json!({"status": {"phase": "Degraded", "discoveredTools": found}}));
+    let registries = Api::<ToolRegistry>::namespaced(world.client.clone(), "blue");
+    registries.patch_status("tools", &PatchParams::default(), &change).await.unwrap();
+    let policy = json!({"name": "careful", "toolBlocklist": ["pay"]});
+    assert_eq!(ada.post(&at("agentpolicies"), &policy).await.code, 201);
+    let effect = bob.get(&at("agentpolicies/careful/effect")).await.json();
+    let tools = json!([{"name": "look", "allowed": true}, {"name": "pay", "allowed": false}]);
+    let expected = json!({"refuses": true, "agents": [{"agent": "shop", "registry": "tools", "tools": tools}]});
+    assert_eq!(effect, expected);
+
+    // Who may see nothing of a kind hears that there is nothing, and does not wait for ever.
+    let kinds = "/api/v1/stream?kinds=providers,tasks,toolregistries";
+    let heard = bob.events(kinds, None, |events| events.len() >= 3).await;
+    let items = |kind: &str| {
+        heard.iter().find(|event| event.data["kind"] == kind).map(|event| event.data["items"].as_array().unwrap().len())
+    };
+    assert_eq!((items("tasks"), items("providers"), items("toolregistries")), (Some(0), Some(0), Some(1)));
 }
 
 pub async fn singles(world: &World) {

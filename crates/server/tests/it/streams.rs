@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use axum::body::Body;
 use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::{Api, DeleteParams};
 use orrery_server::{Options, Server, Streams};
 use serde_json::json;
 
@@ -56,7 +59,7 @@ async fn five_hundred_at_once_all_hear_every_change_in_order() {
 #[tokio::test]
 async fn a_stream_that_is_left_open_stays_right() {
     let long = std::env::var_os("ORRERY_TEST_LONG").is_some();
-    let short = Streams { keep_alive: Duration::from_millis(100), watch: Duration::from_secs(1) };
+    let short = Streams { keep_alive: Duration::from_millis(100), watch: Duration::from_secs(1), ..Streams::default() };
     let streams = if long { Streams::default() } else { short };
     let renewals = if long { 7 } else { 4 };
     let world = crate::embedded().await;
@@ -86,4 +89,57 @@ async fn a_stream_that_is_left_open_stays_right() {
     stream.until(|events| events.len() > posted.len()).await;
     assert_eq!(names(&stream.events()), posted);
     assert_eq!(stream.events().iter().filter(|event| event.event == "snapshot").count(), 1);
+}
+
+impl Listening {
+    /// Reads until the stream ends, which must be within a minute.
+    async fn end(&mut self) {
+        let ended = async { while self.body.next().await.is_some() {} };
+        tokio::time::timeout(Duration::from_mins(1), ended).await.expect("the stream ends");
+    }
+}
+
+/// A stream that was opened by a session ends when the session does; others go on.
+#[tokio::test]
+async fn streams_end_with_the_session() {
+    let world = crate::embedded().await;
+    let token = world.token("default", "leaving", None).await;
+    let ada = Person { router: Server::new(world.options()).router(), token: Some(token) };
+    let login = ada.send("POST", "/login", &[], Body::empty()).await;
+    let cookie = login.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let browser = Person { token: None, ..ada.clone() };
+    let opened = browser.open("GET", PATH, &[("cookie", &cookie)], Body::empty()).await;
+    let mut stream = Listening { body: opened.into_body().into_data_stream(), text: String::new() };
+    let mut other = ada.listen(PATH, None).await;
+    for stream in [&mut stream, &mut other] {
+        stream.until(|events| !events.is_empty()).await;
+    }
+    assert_eq!(browser.send("POST", "/logout", &[("cookie", &cookie)], Body::empty()).await.code, 204);
+    stream.end().await;
+    post(&ada, "after").await;
+    other.until(|events| names(events) == ["after"]).await;
+}
+
+/// A token that was taken away ends what was opened by it, be it the token itself or a session that was begun with it.
+#[tokio::test]
+async fn streams_end_with_the_token() {
+    let world = crate::embedded().await;
+    let streams = Streams { review: Duration::from_millis(200), ..Streams::default() };
+    let token = world.token("default", "revoked", None).await;
+    let ada = Person { router: Server::new(Options { streams, ..world.options() }).router(), token: Some(token) };
+    let login = ada.send("POST", "/login", &[], Body::empty()).await;
+    let cookie = login.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let browser = Person { token: None, ..ada.clone() };
+    let opened = browser.open("GET", PATH, &[("cookie", &cookie)], Body::empty()).await;
+    let mut of_session = Listening { body: opened.into_body().into_data_stream(), text: String::new() };
+    let mut of_token = ada.listen(PATH, None).await;
+    for stream in [&mut of_session, &mut of_token] {
+        stream.until(|events| !events.is_empty()).await;
+    }
+    let accounts: Api<ServiceAccount> = Api::namespaced(world.client.clone(), "default");
+    accounts.delete("revoked", &DeleteParams::default()).await.unwrap();
+    of_session.end().await;
+    of_token.end().await;
+    ada.get("/api/v1/info").await.refused(401);
+    browser.send("GET", "/api/v1/info", &[("cookie", &cookie)], Body::empty()).await.refused(401);
 }
