@@ -28,8 +28,9 @@ pub use provider::{
     Tuning,
 };
 pub use tool_registry::{
-    AuthType, DeclaredTool, DiscoveredTool, GrpcConfig, Handler, HandlerType, HttpConfig, HttpMethod, RegistryPhase,
-    SecretKey, ServiceSelector, Tool, ToolAvailability, ToolRegistry, ToolRegistrySpec, ToolRegistryStatus,
+    AuthType, Body, DeclaredTool, Details, DiscoveredTool, GrpcConfig, Handler, HandlerType, HttpConfig, HttpMethod,
+    Location, OpenApiConfig, Operation, Parameter, RegistryPhase, SchemaReference, SecretKey, ServiceSelector, Style,
+    Tool, ToolAvailability, ToolRegistry, ToolRegistrySpec, ToolRegistryStatus,
 };
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

@@ -8,6 +8,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use controllers::kubeopencode::session::{HttpSessions, PortForward};
+use controllers::omnia::tool_registry::discover::Asker;
 use controllers::pod::{Linked, Tools};
 use engine::{Election, Engine};
 use prometheus_client::registry::Registry;
@@ -72,7 +73,9 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     if let Some(image) = &options.system_image {
         system.image.clone_from(image);
     }
-    let sessions = Arc::new(HttpSessions::new(Arc::new(PortForward(cluster.client.clone()))));
+    let dial = Arc::new(PortForward(cluster.client.clone()));
+    chosen.omnia.discover = Arc::new(Asker::new(Some(dial.clone())));
+    let sessions = Arc::new(HttpSessions::new(dial));
     let clock = engine::RealClock::shared();
     let engine = Engine::new(cluster.client.clone(), clock, chosen.engine.clone());
     let engine = controllers::install(engine, &chosen, sessions);

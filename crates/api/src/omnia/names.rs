@@ -24,7 +24,7 @@ pub const MOCK_ANNOTATION: &str = "omnia.altairalabs.ai/mock-provider";
 pub const TOOL_NAME_ANNOTATION: &str = "omnia.altairalabs.ai/tool-name";
 /// On a Service: what the tool does, in the words a model reads.
 pub const TOOL_DESCRIPTION_ANNOTATION: &str = "omnia.altairalabs.ai/tool-description";
-/// On a Service: `http` or `grpc`.
+/// On a Service: `http`, `grpc` or `openapi`.
 pub const TOOL_TYPE_ANNOTATION: &str = "omnia.altairalabs.ai/tool-type";
 /// On a Service: the path of the tool's URL.
 pub const TOOL_PATH_ANNOTATION: &str = "omnia.altairalabs.ai/tool-path";
@@ -37,6 +37,11 @@ pub const TOOLS_KEY: &str = "tools.yaml";
 /// The `ConfigMap` with a runtime's tools.
 pub fn tools_config_map(runtime: &str) -> String {
     format!("{runtime}-tools")
+}
+
+/// A `ConfigMap` with what does not fit into a registry's status.
+pub fn schemas_config_map(registry: &str, number: usize) -> String {
+    format!("{registry}-schemas-{number}")
 }
 
 /// The `ConfigMap` whose content is always the pack's active version.

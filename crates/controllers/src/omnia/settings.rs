@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use api::omnia::AgentRuntimeSpec;
 
+use super::tool_registry::discover::{Asker, Discover};
 use super::tool_registry::reach::{Network, Reach};
 
 /// The facade that upstream publishes.
@@ -23,10 +24,12 @@ pub struct Settings {
     pub own_image: Option<String>,
     /// The cluster's own DNS domain.
     pub cluster_domain: String,
-    /// How often it is asked whether tools outside of the cluster can be reached.
+    /// How often it is asked whether tools outside of the cluster can be reached, and what servers have.
     pub recheck: Duration,
-    /// How that is asked.
+    /// How the first is asked.
     pub reach: Arc<dyn Reach>,
+    /// How the second is asked.
+    pub discover: Arc<dyn Discover>,
 }
 
 impl Default for Settings {
@@ -38,6 +41,7 @@ impl Default for Settings {
             cluster_domain: "cluster.local".into(),
             recheck: Duration::from_mins(1),
             reach: Arc::new(Network::default()),
+            discover: Arc::new(Asker::new(None)),
         }
     }
 }

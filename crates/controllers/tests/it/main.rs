@@ -7,6 +7,7 @@ mod economy;
 mod manifests;
 mod mutants;
 mod omnia;
+mod omnia_discovery;
 mod omnia_manifests;
 mod omnia_packs;
 mod omnia_scenarios;

@@ -59,6 +59,7 @@ fn observed(runtime: &str) -> Observed {
         secrets: BTreeMap::new(),
         deployment: None,
         tools: None,
+        schemas: Vec::new(),
         pods: Vec::new(),
     }
 }

@@ -12,8 +12,9 @@ use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::omnia_discovery;
 use crate::omnia_packs::content;
-use crate::scenarios::{Scenario, prove};
+use crate::scenarios::{Scenario, prove, prove_against};
 use crate::world::{World, controllers};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -31,6 +32,13 @@ const HOUR: Duration = Duration::from_hours(1);
 #[tokio::test]
 async fn the_end_is_the_same_in_any_weather(#[case] scenario: Scenario) {
     prove(scenario, controllers).await.unwrap().publish();
+}
+
+#[rstest]
+#[case::a_registry_follows_a_server_that_describes_itself(a_describing_server)]
+#[tokio::test]
+async fn discovery_ends_the_same_in_any_weather(#[case] scenario: Scenario) {
+    prove_against(scenario, omnia_discovery::controllers, omnia_discovery::controllers).await.unwrap();
 }
 
 fn object(kind: &str, name: &str, spec: &str) -> String {
@@ -213,6 +221,41 @@ fn endpoints(world: &mut World) -> BoxFuture<'_, Vec<String>> {
         ready(world, "one", true).await;
         ready(world, "two", true).await;
         world.until(HOUR, is("toolregistries", "Ready")).await;
+        stand(world)
+    })
+}
+
+/// Says which Pods are behind a Service.
+async fn pods_behind(world: &World, service: &str, pods: &[&str]) {
+    let endpoint = |pod: &&str| json!({ "addresses": ["10.0.0.1"], "conditions": { "ready": true }, "targetRef": { "kind": "Pod", "name": pod } });
+    let endpoints: Vec<Value> = pods.iter().map(endpoint).collect();
+    let patch = Patch::Merge(json!({ "endpoints": endpoints, "ports": [{ "name": "", "port": 8080 }] }));
+    world.api::<EndpointSlice>().patch(service, &PatchParams::default(), &patch).await.unwrap();
+}
+
+fn tools_listed(world: &World) -> usize {
+    let registries = world.objects::<DynamicObject>("omnia.altairalabs.ai/toolregistries");
+    registries[0].data["status"]["discoveredTools"].as_array().map_or(0, Vec::len)
+}
+
+fn a_describing_server(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        service(world, "shop").await;
+        write_content(world, "1.0.0", "a").await;
+        world.create(&pack("1.0.0")).await;
+        let spec = "handlers: [{ name: shop, type: openapi, openAPIConfig: { specURL: 'http://shop/openapi.json' } }]";
+        world.create(&object("ToolRegistry", "desk", spec)).await;
+        world.create(&runtime("provider: { type: mock }, toolRegistryRef: { name: desk }")).await;
+        pods_behind(world, "shop", &["small"]).await;
+        world.until(HOUR, |world| phase(world, "toolregistries") == "Ready" && tools_listed(world) == 1).await;
+        pods_behind(world, "shop", &["big-1", "big-2", "big-3"]).await;
+        world.until(HOUR, |world| tools_listed(world) == 3 && tools_file(world).contains("name: t2")).await;
+        ready(world, "shop", false).await;
+        world.until(HOUR, is("toolregistries", "Failed")).await;
+        assert_eq!(tools_listed(world), 3, "they are known, and not to be had");
+        pods_behind(world, "shop", &["small", "smaller"]).await;
+        world.until(HOUR, is("toolregistries", "Ready")).await;
+        world.pass(MINUTE).await;
         stand(world)
     })
 }

@@ -88,8 +88,13 @@ impl Proof {
 
 /// Runs a scenario in calm weather, then once for each write and each kind of fault, then in storms.
 pub async fn prove(scenario: Scenario, install: Install) -> Result<Proof, String> {
+    prove_against(scenario, controllers, install).await
+}
+
+/// The same, where the controllers that are right are others than the usual.
+pub async fn prove_against(scenario: Scenario, right: Install, install: Install) -> Result<Proof, String> {
     let plane = plane().await;
-    let mut world = World::on(Arc::clone(&plane), "calm", Weather::Calm, controllers).await;
+    let mut world = World::on(Arc::clone(&plane), "calm", Weather::Calm, right).await;
     let expected = scenario(&mut world).await;
     let writes = world.writes();
     assert!(writes > 0, "a scenario without writes proves nothing");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use apiserver::pods::PodAccess;
 use controllers::kubeopencode::session::{Dial, HttpSessions, Server, Stream};
+use controllers::omnia::tool_registry::discover::Asker;
 use controllers::pod::{Linked, Tools};
 use engine::Engine;
 use futures::future::BoxFuture;
@@ -31,7 +32,9 @@ impl Controllers {
         options.policy.system.linked_images = Linked(Arc::new(move |image| images.are_own_files(image)));
         // So that a pack runs here without an image from elsewhere.
         options.omnia.own_image = Some("host".into());
-        let sessions = HttpSessions::new(Arc::new(Inside { client: client.clone(), pods }));
+        let dial: Arc<dyn Dial> = Arc::new(Inside { client: client.clone(), pods });
+        options.omnia.discover = Arc::new(Asker::new(Some(dial.clone())));
+        let sessions = HttpSessions::new(dial);
         let engine = Engine::new(client, engine::RealClock::shared(), options.engine.clone());
         Self { engine: controllers::install(engine, &options, Arc::new(sessions)) }
     }

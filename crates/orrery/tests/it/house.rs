@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("orrery-engine", &["orrery-api"]),
     ("orrery-workloads", &["orrery-apiserver", "orrery-engine", "orrery-machinery"]),
     ("orrery-node", &["orrery-apiserver", "orrery-engine", "orrery-machinery"]),
-    ("orrery-controllers", &["orrery-api", "orrery-engine"]),
+    ("orrery-controllers", &["orrery-api", "orrery-engine", "orrery-tools"]),
     ("orrery-deploy", &["orrery-api"]),
     ("orrery-tools", &["orrery-api"]),
     ("orrery-runtime", &["orrery-api", "orrery-tools"]),

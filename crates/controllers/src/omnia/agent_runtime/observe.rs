@@ -15,6 +15,7 @@ use crate::omnia::Settings;
 use crate::omnia::agent_policy::is_for;
 use crate::omnia::owner::MANAGED_BY;
 use crate::omnia::secrets::{self, Contents, SecretName};
+use crate::omnia::tool_registry::schemas::COMPONENT as SCHEMAS;
 
 /// Keeps agents as they are declared.
 pub struct RuntimeController {
@@ -41,6 +42,8 @@ pub struct Observed {
     pub deployment: Option<Arc<Deployment>>,
     /// The file with its tools that is there now, in case it is no longer wanted.
     pub tools: Option<Arc<ConfigMap>>,
+    /// What did not fit into its registry's status.
+    pub schemas: Vec<Arc<ConfigMap>>,
     /// Its Pods, for what they say about themselves.
     pub pods: Vec<Arc<Pod>>,
 }
@@ -51,12 +54,23 @@ impl Controller for RuntimeController {
 
     fn watches(&self) -> Watches {
         let ours: Selector = Expression::Equal(MANAGED_BY.0.into(), MANAGED_BY.1.into()).into();
-        let tools: Selector = Expression::Equal(names::COMPONENT_LABEL.into(), "tools".into()).into();
+        let tools = ["tools".to_owned(), SCHEMAS.to_owned()];
+        let tools: Selector = Expression::In(names::COMPONENT_LABEL.into(), tools.into()).into();
         let agents: Selector = Expression::Equal(names::COMPONENT_LABEL.into(), "agent".into()).into();
         Watches::of::<AgentRuntime>()
             .owned_selected::<Deployment>("AgentRuntime", ours.clone())
             .owned_selected::<Service>("AgentRuntime", ours)
-            .owned_selected::<ConfigMap>("AgentRuntime", tools)
+            .mapped_selected::<ConfigMap>(tools, |map, view| {
+                let namespace = map.namespace().unwrap_or_default();
+                let owners = map.owner_references().iter();
+                owners
+                    .flat_map(|owner| match owner.kind.as_str() {
+                        "AgentRuntime" => vec![Key::new(&namespace, &owner.name)],
+                        "ToolRegistry" => of_registry(view, &namespace, &owner.name),
+                        _ => Vec::new(),
+                    })
+                    .collect()
+            })
             .mapped_selected::<Pod>(agents, |pod, _| {
                 let instance = pod.labels().get("app.kubernetes.io/instance").cloned().unwrap_or_default();
                 vec![Key::new(pod.namespace().unwrap_or_default(), instance)]
@@ -120,9 +134,15 @@ impl Controller for RuntimeController {
         let secrets = secrets::read(&key.namespace, wanted, view).await?;
         let deployment = view.cached::<Deployment>(key);
         let tools = view.cached::<ConfigMap>(&near(&names::tools_config_map(&key.name)));
+        let of_registry = |map: &Arc<ConfigMap>| {
+            let owners = map.owner_references();
+            let name = registry.as_ref().map(|registry| registry.name_any());
+            owners.iter().any(|owner| owner.kind == "ToolRegistry" && Some(&owner.name) == name.as_ref())
+        };
+        let schemas = view.list::<ConfigMap>(&key.namespace).into_iter().filter(of_registry).collect();
         let is_ours = |pod: &Arc<Pod>| pod.labels().get("app.kubernetes.io/instance") == Some(&key.name);
         let pods = view.list::<Pod>(&key.namespace).into_iter().filter(is_ours).collect();
-        Ok(Some(Observed { runtime, pack, registry, policies, provider, secrets, deployment, tools, pods }))
+        Ok(Some(Observed { runtime, pack, registry, policies, provider, secrets, deployment, tools, schemas, pods }))
     }
 
     fn decide(&self, observed: &Observed, now: Timestamp) -> Decision {
@@ -154,7 +174,7 @@ fn secrets_of(
     let referred = provider.and_then(|provider| provider.spec.secret_ref.as_ref());
     let inline = runtime.spec.provider.as_ref().and_then(|provider| provider.secret_ref.as_ref());
     let tools = registry.into_iter().flat_map(|registry| &registry.spec.handlers);
-    let tools = tools.filter_map(|handler| handler.http_config.as_ref()?.auth_secret_ref.as_ref());
+    let tools = tools.filter_map(|handler| handler.auth_secret_ref());
     store
         .chain(referred.into_iter().chain(inline).map(|secret| &secret.name))
         .chain(tools.map(|secret| &secret.name))
@@ -194,10 +214,7 @@ fn of_secret(view: &View, namespace: &str, name: &str) -> Vec<Key> {
         }
     }
     for registry in view.list::<ToolRegistry>(namespace) {
-        let uses = |handler: &api::omnia::Handler| {
-            let secret = handler.http_config.as_ref().and_then(|config| config.auth_secret_ref.as_ref());
-            secret.is_some_and(|secret| secret.name == name)
-        };
+        let uses = |handler: &api::omnia::Handler| handler.auth_secret_ref().is_some_and(|secret| secret.name == name);
         if registry.spec.handlers.iter().any(uses) {
             keys.extend(of_registry(view, namespace, &registry.name_any()));
         }
