@@ -3,10 +3,12 @@
 pub mod address;
 mod agent_policy;
 mod agent_runtime;
+mod canary;
 pub mod names;
 pub mod pack;
 mod prompt_pack;
 mod provider;
+pub mod routing;
 mod tool_registry;
 pub mod tools;
 
@@ -18,6 +20,9 @@ pub use agent_runtime::{
     AgentPolicyReference, AgentRuntime, AgentRuntimeSpec, AgentRuntimeStatus, Facade, FacadeType, Framework,
     FrameworkType, HandlerMode, Media, PromptPackReference, ProviderReference, Replicas, RuntimePhase, RuntimeSettings,
     Session, SessionType, StoreReference, ToolRegistryReference, Track,
+};
+pub use canary::{
+    AgentCanary, AgentCanaryStage, Analysis, Canary, CanaryStage, CanaryStatus, RejectedVersion, SideStatus, Verdict,
 };
 pub use prompt_pack::{
     ConfigMapReference, KeptVersion, PackPhase, PackSource, PackSourceType, PromptPack, PromptPackSpec,

@@ -17,8 +17,8 @@ use crate::omnia_packs::content;
 use crate::scenarios::{Scenario, prove, prove_against};
 use crate::world::{World, controllers};
 
-const MINUTE: Duration = Duration::from_mins(1);
-const HOUR: Duration = Duration::from_hours(1);
+pub const MINUTE: Duration = Duration::from_mins(1);
+pub const HOUR: Duration = Duration::from_hours(1);
 
 #[rstest]
 #[case::an_agent_is_built(an_agent)]
@@ -41,11 +41,11 @@ async fn discovery_ends_the_same_in_any_weather(#[case] scenario: Scenario) {
     prove_against(scenario, omnia_discovery::controllers, omnia_discovery::controllers).await.unwrap();
 }
 
-fn object(kind: &str, name: &str, spec: &str) -> String {
+pub fn object(kind: &str, name: &str, spec: &str) -> String {
     format!("apiVersion: omnia.altairalabs.ai/v1alpha1\nkind: {kind}\nmetadata: {{ name: {name} }}\nspec: {{ {spec} }}")
 }
 
-fn pack(version: &str) -> String {
+pub fn pack(version: &str) -> String {
     object(
         "PromptPack",
         "support",
@@ -53,7 +53,7 @@ fn pack(version: &str) -> String {
     )
 }
 
-fn runtime(extra: &str) -> String {
+pub fn runtime(extra: &str) -> String {
     object("AgentRuntime", "helper", &format!("promptPackRef: {{ name: support }}, facade: {{}}, {extra}"))
 }
 
@@ -68,7 +68,7 @@ where
     world.api::<K>().create(&PostParams::default(), &object).await.unwrap();
 }
 
-async fn write_content(world: &World, version: &str, text: &str) {
+pub async fn write_content(world: &World, version: &str, text: &str) {
     let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "content" }, "data": { "pack.json": content(version, text) } });
     let params = PatchParams::apply("a user").force();
     world.api::<ConfigMap>().patch("content", &params, &Patch::Apply(&map)).await.unwrap();
@@ -92,7 +92,7 @@ async fn ready(world: &World, name: &str, ready: bool) {
 }
 
 /// Everything that is left, without what differs from run to run.
-fn stand(world: &World) -> Vec<String> {
+pub fn stand(world: &World) -> Vec<String> {
     let mut lines = Vec::new();
     for plural in ["agentpolicies", "agentruntimes", "promptpacks", "providers", "toolregistries"] {
         for object in world.objects::<DynamicObject>(&format!("omnia.altairalabs.ai/{plural}")) {
@@ -137,7 +137,7 @@ fn hash(deployment: &Deployment) -> String {
     template.annotations.unwrap()[HASH_ANNOTATION].clone()
 }
 
-fn phase(world: &World, plural: &str) -> String {
+pub fn phase(world: &World, plural: &str) -> String {
     let objects = world.objects::<DynamicObject>(&format!("omnia.altairalabs.ai/{plural}"));
     objects
         .first()
@@ -145,7 +145,7 @@ fn phase(world: &World, plural: &str) -> String {
         .unwrap_or_default()
 }
 
-fn is(plural: &'static str, wanted: &'static str) -> impl Fn(&World) -> bool {
+pub fn is(plural: &'static str, wanted: &'static str) -> impl Fn(&World) -> bool {
     move |world| phase(world, plural) == wanted
 }
 

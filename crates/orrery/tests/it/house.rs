@@ -19,6 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("orrery-controllers", &["orrery-api", "orrery-engine", "orrery-tools"]),
     ("orrery-deploy", &["orrery-api"]),
     ("orrery-tools", &["orrery-api"]),
+    ("orrery-router", &["orrery-api"]),
     ("orrery-runtime", &["orrery-api", "orrery-tools"]),
     ("orrery-server", &["orrery-api", "orrery-controllers"]),
     ("orrery-telemetry", &[]),

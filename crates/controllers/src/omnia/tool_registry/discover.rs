@@ -13,7 +13,7 @@ use tools::{Client, Found, Problem};
 
 use super::locate::Place;
 use super::question::{Question, Stop, What};
-use crate::kubeopencode::session::{Dial, Server};
+use crate::ask::{Dial, Server};
 
 /// What a server says about its tools.
 pub type Answer = Result<Vec<Found>, Problem>;
