@@ -3,10 +3,12 @@
 pub mod address;
 mod agent_policy;
 mod agent_runtime;
+mod canary;
 pub mod names;
 pub mod pack;
 mod prompt_pack;
 mod provider;
+pub mod routing;
 mod tool_registry;
 pub mod tools;
 
@@ -19,6 +21,9 @@ pub use agent_runtime::{
     FrameworkType, HandlerMode, Media, PromptPackReference, ProviderReference, Replicas, RuntimePhase, RuntimeSettings,
     Session, SessionType, StoreReference, ToolRegistryReference, Track,
 };
+pub use canary::{
+    AgentCanary, AgentCanaryStage, Analysis, Canary, CanaryStage, CanaryStatus, RejectedVersion, SideStatus, Verdict,
+};
 pub use prompt_pack::{
     ConfigMapReference, KeptVersion, PackPhase, PackSource, PackSourceType, PromptPack, PromptPackSpec,
     PromptPackStatus, Rollout, RolloutType,
@@ -28,8 +33,9 @@ pub use provider::{
     Tuning,
 };
 pub use tool_registry::{
-    AuthType, DeclaredTool, DiscoveredTool, GrpcConfig, Handler, HandlerType, HttpConfig, HttpMethod, RegistryPhase,
-    SecretKey, ServiceSelector, Tool, ToolAvailability, ToolRegistry, ToolRegistrySpec, ToolRegistryStatus,
+    AuthType, Body, DeclaredTool, Details, DiscoveredTool, GrpcConfig, Handler, HandlerType, HttpConfig, HttpMethod,
+    Location, OpenApiConfig, Operation, Parameter, RegistryPhase, SchemaReference, SecretKey, ServiceSelector, Style,
+    Tool, ToolAvailability, ToolRegistry, ToolRegistrySpec, ToolRegistryStatus,
 };
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

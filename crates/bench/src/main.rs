@@ -6,6 +6,7 @@ mod controller;
 mod deploy;
 mod echo;
 mod machine;
+mod packs;
 mod plane;
 mod pods;
 mod process;
@@ -35,6 +36,7 @@ const SECTIONS: &[(&str, Measure)] = &[
     ("schedules", schedules::run),
     ("controller", controller::run),
     ("deploy", deploy::run),
+    ("packs", packs::run),
 ];
 
 #[derive(Debug, Parser)]

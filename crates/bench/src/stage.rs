@@ -173,6 +173,9 @@ pub struct Metadata {
     /// Where it is.
     #[serde(default)]
     pub namespace: String,
+    /// How often what is wanted of it changed.
+    #[serde(default)]
+    pub generation: i64,
 }
 
 #[derive(Default, Deserialize)]

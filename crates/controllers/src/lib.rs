@@ -4,6 +4,7 @@
 //! the cluster except through the engine. Invariant: a decision is a pure function of what was observed and the time,
 //! so it can be crashed at any step and made again.
 
+pub mod ask;
 pub mod kubeopencode;
 pub mod logs;
 pub mod omnia;

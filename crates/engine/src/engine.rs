@@ -94,6 +94,11 @@ impl Engine {
         Some(Arc::clone(runner.queue()))
     }
 
+    /// How the cluster is reached.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// The metrics, to be registered for a scrape.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics

@@ -1,4 +1,5 @@
-//! What the two containers of an `AgentRuntime` run when no other image is named. The work is in the crate `runtime`.
+//! What the two containers of an `AgentRuntime` run when no other image is named, and the router of a canary. The work is
+//! in the crates `runtime` and `router`.
 
 use runtime::Settings;
 use tokio_util::sync::CancellationToken;
@@ -9,11 +10,28 @@ use crate::up::signals::Signals;
 #[derive(clap::Subcommand)]
 pub enum Verb {
     /// Talk to the clients of an agent.
-    #[command(hide = true)]
-    OmniaFacade,
+    #[command(name = "omnia-facade", hide = true)]
+    Facade,
     /// Think for an agent.
-    #[command(hide = true)]
-    OmniaRuntime,
+    #[command(name = "omnia-runtime", hide = true)]
+    Runtime,
+    /// Split the sessions of an agent between two versions of its pack.
+    #[command(name = "omnia-router", hide = true)]
+    Router(Router),
+}
+
+/// How the router serves.
+#[derive(clap::Args)]
+pub struct Router {
+    /// Where clients connect.
+    #[arg(long, env = "OMNIA_ROUTER_PORT", default_value_t = 8080, value_name = "PORT")]
+    port: u16,
+    /// Where health, numbers and reports are had.
+    #[arg(long, env = "OMNIA_HEALTH_PORT", default_value_t = 8081, value_name = "PORT")]
+    health_port: u16,
+    /// The file that says where requests go.
+    #[arg(long, env = "OMNIA_ROUTING_PATH", value_name = "FILE")]
+    routing: std::path::PathBuf,
 }
 
 /// Serves until Ctrl-C or SIGTERM.
@@ -28,12 +46,16 @@ pub async fn run(verb: Verb) -> anyhow::Result<()> {
     };
     let serving = async {
         match verb {
-            Verb::OmniaFacade => runtime::facade::serve(settings, stop).await,
-            Verb::OmniaRuntime => runtime::runtime::serve(settings, stop).await,
+            Verb::Facade => runtime::facade::serve(settings, stop).await?,
+            Verb::Runtime => runtime::runtime::serve(settings, stop).await?,
+            Verb::Router(Router { port, health_port, routing }) => {
+                router::serve(router::Options { port, health_port, routing }, stop).await?;
+            }
         }
+        anyhow::Ok(())
     };
     tokio::select! {
-        served = serving => Ok(served?),
+        served = serving => served,
         () = stopping => Ok(()),
     }
 }

@@ -7,7 +7,9 @@ use anyhow::Context as _;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
-use controllers::kubeopencode::session::{HttpSessions, PortForward};
+use controllers::ask::{Dial, Dialled, PortForward};
+use controllers::kubeopencode::session::HttpSessions;
+use controllers::omnia::tool_registry::discover::Asker;
 use controllers::pod::{Linked, Tools};
 use engine::{Election, Engine};
 use prometheus_client::registry::Registry;
@@ -35,8 +37,8 @@ pub struct Options {
     /// Image of the containers that prepare contexts, unless KubeOpenCodeConfig names another.
     #[arg(long, value_name = "IMAGE")]
     system_image: Option<String>,
-    /// Image with this program, which runs beside the agents: without it a Task can bring no files to an Agent, and the
-    /// sessions of template Tasks are not read.
+    /// Image with this program, which runs beside the agents: without it a Task can bring no files to an Agent, the
+    /// sessions of template Tasks are not read, and packs have no canaries.
     #[arg(long, value_name = "IMAGE")]
     helper_image: Option<String>,
     /// The plane is an `orrery up`: the agents' programs are on its machine already and are not copied for each Pod.
@@ -66,13 +68,18 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
         system.linked_images = Linked(Arc::new(move |image| images.are_own_files(image)));
         chosen.omnia.own_image = Some("host".into());
     }
+    let own = options.embedded.then(|| "host".to_owned());
+    chosen.omnia.router_image = own.or_else(|| options.helper_image.clone());
     system.helper_image.clone_from(&options.helper_image);
     system.cluster_domain.clone_from(&options.cluster_domain);
     chosen.omnia.cluster_domain.clone_from(&options.cluster_domain);
     if let Some(image) = &options.system_image {
         system.image.clone_from(image);
     }
-    let sessions = Arc::new(HttpSessions::new(Arc::new(PortForward(cluster.client.clone()))));
+    let forward: Arc<dyn Dial> = Arc::new(PortForward(cluster.client.clone()));
+    chosen.omnia.ask = Arc::new(Dialled(Arc::clone(&forward)));
+    chosen.omnia.discover = Arc::new(Asker::new(Some(Arc::clone(&forward))));
+    let sessions = Arc::new(HttpSessions::new(forward));
     let clock = engine::RealClock::shared();
     let engine = Engine::new(cluster.client.clone(), clock, chosen.engine.clone());
     let engine = controllers::install(engine, &chosen, sessions);

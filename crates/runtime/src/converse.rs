@@ -204,7 +204,7 @@ async fn run(agent: &Agent, prompt: &Prompt, call: &Call, listener: &Listener) -
     };
     audit(agent, entry);
     let secret = |variable: &str| agent.settings.get(variable).map(ToOwned::to_owned);
-    let result = agent.client.call(entry, &arguments, secret).await.map_err(|error| error.to_string());
+    let result = agent.client.call(entry, &arguments, &secret).await.map_err(|error| error.to_string());
     agent.metrics.called(&call.name, if result.is_ok() { "ok" } else { "error" });
     Ok(result)
 }

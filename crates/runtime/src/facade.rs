@@ -1,11 +1,14 @@
 //! The container that clients talk to: HTTP with one answer, HTTP with a stream, or a WebSocket.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
+use api::omnia::routing::{ROUTED_HEADER, Routing, SESSION_HEADER};
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{self, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -32,13 +35,17 @@ enum Handler {
 struct Facade {
     handler: Handler,
     metrics: Metrics,
+    /// What a router is told; there only while one stands in front.
+    routing: Option<PathBuf>,
 }
 
 /// Serves until told to stop: clients on `OMNIA_FACADE_PORT`, health and metrics on `OMNIA_HEALTH_PORT`.
 pub async fn serve(settings: Settings, stop: CancellationToken) -> Result<(), Error> {
     let ports = (settings.port("OMNIA_FACADE_PORT", 8080)?, settings.port("OMNIA_HEALTH_PORT", 8081)?);
-    let facade = Arc::new(Facade { handler: handler(&settings)?, metrics: Metrics::default() });
+    let routing = settings.get("OMNIA_ROUTING_PATH").map(PathBuf::from);
+    let facade = Arc::new(Facade { handler: handler(&settings)?, metrics: Metrics::default(), routing });
     let clients = Router::new().route("/v1/chat", post(chat)).route("/ws", get(socket)).with_state(facade.clone());
+    let clients = clients.layer(middleware::from_fn_with_state(facade.clone(), hand_over));
     let health = Router::new()
         .route("/healthz", get(|| async { "ok" }))
         .route("/readyz", get(ready))
@@ -79,8 +86,26 @@ async fn ready(State(facade): State<Arc<Facade>>) -> Response {
     }
 }
 
+/// A connection from before the router stood in front goes past it: its client is told to connect anew, so that the next
+/// request is sent where its session belongs.
+async fn hand_over(State(facade): State<Arc<Facade>>, request: extract::Request, next: Next) -> Response {
+    let direct = !request.headers().contains_key(ROUTED_HEADER);
+    let mut response = next.run(request).await;
+    let switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if direct && !switched && facade.is_routed() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// The session that a header names, as the router does for those who named it elsewhere or nowhere.
+fn session_of(headers: &HeaderMap) -> Option<String> {
+    headers.get(SESSION_HEADER).and_then(|value| value.to_str().ok()).map(ToOwned::to_owned)
+}
+
 /// Streamed to those who accept a stream, in one piece to the others.
 async fn chat(State(facade): State<Arc<Facade>>, headers: HeaderMap, Json(request): Json<Request>) -> Response {
+    let request = Request { session_id: request.session_id.clone().or_else(|| session_of(&headers)), ..request };
     let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let events = facade.answer(request);
     if accepts.contains("text/event-stream") {
@@ -109,13 +134,13 @@ fn failed(message: &str) -> Response {
     (StatusCode::BAD_GATEWAY, Json(json!({ "error": message }))).into_response()
 }
 
-async fn socket(State(facade): State<Arc<Facade>>, upgrade: WebSocketUpgrade) -> Response {
-    upgrade.on_upgrade(move |socket| async move { talk(&facade, socket).await })
+async fn socket(State(facade): State<Arc<Facade>>, headers: HeaderMap, upgrade: WebSocketUpgrade) -> Response {
+    let session = session_of(&headers);
+    upgrade.on_upgrade(move |socket| async move { talk(&facade, socket, session).await })
 }
 
 /// One conversation: each message of the client is answered by events, the last of which says `done` or `error`.
-async fn talk(facade: &Facade, mut socket: WebSocket) {
-    let mut session = None;
+async fn talk(facade: &Facade, mut socket: WebSocket, mut session: Option<String>) {
     while let Some(Ok(message)) = socket.recv().await {
         let Message::Text(text) = message else { continue };
         let request = serde_json::from_str::<Request>(&text);
@@ -139,6 +164,13 @@ async fn talk(facade: &Facade, mut socket: WebSocket) {
 }
 
 impl Facade {
+    /// Whether a router stands in front and stays there.
+    fn is_routed(&self) -> bool {
+        let text = self.routing.as_ref().and_then(|path| std::fs::read(path).ok());
+        let routing = text.and_then(|text| serde_json::from_slice::<Routing>(&text).ok());
+        routing.is_some_and(|routing| !routing.retiring)
+    }
+
     /// The answer, event by event.
     fn answer(&self, request: Request) -> impl Stream<Item = Event> + Send + use<> {
         let metrics = self.metrics.clone();

@@ -36,6 +36,11 @@ impl<T> Watched<T> {
             (Err(error), None) => Err(error),
         }
     }
+
+    /// A digest of what the file said last, as the names of kept contents have it.
+    pub(crate) fn digest(&self) -> Option<String> {
+        self.last.lock().as_ref().map(|(text, _)| api::omnia::names::digest([text.as_str()]))
+    }
 }
 
 /// The pack.

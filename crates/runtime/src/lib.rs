@@ -11,6 +11,7 @@
 //! new pack or policy needs no restart. Invariant: a tool that is not in the tools file at the moment of the call is not
 //! called.
 
+mod adopt;
 mod chat;
 mod converse;
 mod env;

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use api::omnia::pack::Pack;
 use api::omnia::tools::ToolsFile;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::adopt::{Conversation, Neighbours};
 use crate::chat::{Request, stream};
 use crate::converse::converse;
 use crate::files::{self, Watched};
@@ -32,6 +33,7 @@ pub(crate) struct Agent {
     pub(crate) prompt: Option<String>,
     pub(crate) provider: Provider,
     pub(crate) sessions: Sessions,
+    neighbours: Neighbours,
     pub(crate) client: tools::Client,
     pub(crate) metrics: Metrics,
 }
@@ -49,6 +51,7 @@ impl Agent {
             prompt: settings.get("OMNIA_PROMPT_NAME").map(ToOwned::to_owned),
             provider: Provider::new(&settings)?,
             sessions,
+            neighbours: Neighbours::new(settings.get("OMNIA_ROUTING_PATH"), settings.port("OMNIA_GRPC_PORT", 9000)?)?,
             client: tools::Client::new().map_err(|error| Error::Client(error.to_string()))?,
             metrics: Metrics::default(),
             settings,
@@ -71,15 +74,36 @@ impl Agent {
 pub async fn serve(settings: Settings, stop: CancellationToken) -> Result<(), Error> {
     let ports = (settings.port("OMNIA_GRPC_PORT", 9000)?, settings.port("OMNIA_HEALTH_PORT", 9001)?);
     let agent = Arc::new(Agent::new(settings)?);
-    let chat = Router::new().route("/v1/chat", post(chat)).with_state(agent.clone());
-    let health = Router::new().route("/healthz", get(health)).with_state(agent.clone()).merge(agent.metrics.router());
+    let chat = Router::new().route("/v1/chat", post(chat)).route("/v1/sessions/{id}", delete(give_up));
+    let chat = chat.with_state(agent.clone());
+    let health = Router::new().route("/healthz", get(health)).route("/pack", get(pack));
+    let health = health.with_state(agent.clone()).merge(agent.metrics.router());
     both((ports.0, chat), (ports.1, health), stop).await
 }
 
 async fn chat(State(agent): State<Arc<Agent>>, Json(request): Json<Request>) -> Response {
+    if let Some(id) = &request.session_id {
+        agent.neighbours.adopt(id, &agent.sessions).await;
+    }
     let (sender, mut receiver) = tokio::sync::mpsc::channel(WAITING);
     tokio::spawn(async move { converse(&agent, request, sender).await });
     stream(futures::stream::poll_fn(move |context| receiver.poll_recv(context))).into_response()
+}
+
+/// Gives a conversation to the runtime that it moved to.
+async fn give_up(State(agent): State<Arc<Agent>>, Path(id): Path<String>) -> Response {
+    match agent.sessions.give_up(&id) {
+        Some(messages) => Json(Conversation { messages }).into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+/// Which content the next request would meet: a controller asks before it sends sessions here.
+async fn pack(State(agent): State<Arc<Agent>>) -> Response {
+    match agent.pack.now() {
+        Ok(pack) => Json(serde_json::json!({ "version": pack.version, "digest": agent.pack.digest() })).into_response(),
+        Err(problem) => (StatusCode::SERVICE_UNAVAILABLE, problem).into_response(),
+    }
 }
 
 async fn health(State(agent): State<Arc<Agent>>) -> Response {

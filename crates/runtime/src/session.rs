@@ -35,6 +35,17 @@ impl Sessions {
             .unwrap_or_default()
     }
 
+    /// Whether it began here.
+    pub(crate) fn knows(&self, id: &str) -> bool {
+        self.known.lock().get(id).is_some_and(|session| session.last.elapsed() < self.life)
+    }
+
+    /// What was said so far, which is forgotten here: it goes on elsewhere.
+    pub(crate) fn give_up(&self, id: &str) -> Option<Vec<Value>> {
+        let given = self.known.lock().remove(id);
+        given.filter(|session| session.last.elapsed() < self.life).map(|session| session.messages)
+    }
+
     /// Adds what was said, by user, model and tools.
     pub(crate) fn remember(&self, id: &str, said: Vec<Value>) {
         let mut known = self.known.lock();
@@ -72,6 +83,8 @@ mod tests {
         let short = Sessions::new(Duration::ZERO);
         short.remember("a", vec![json!(1)]);
         assert!(short.history("a").is_empty());
+        assert_eq!((sessions.knows("a"), sessions.give_up("a").map(|said| said.len())), (true, Some(2)));
+        assert_eq!((sessions.knows("a"), sessions.give_up("a")), (false, None), "only one side goes on");
         short.remember("b", vec![json!(1)]);
         assert_eq!(short.count(), 1, "those that are over take no room");
     }

@@ -1,20 +1,31 @@
 //! The one client.
 
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use reqwest::redirect::Policy;
-use reqwest::{RequestBuilder, Response, Url};
+use api::omnia::AuthType;
+use api::omnia::tools::Access;
+use base64::Engine as _;
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, HeaderName, HeaderValue, USER_AGENT};
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::rt::TokioExecutor;
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use url::Url;
 
-use crate::address::{self, Careful};
+use crate::connect::{Connect, Connector, Network};
 
-/// How much of an answer is read.
-const MOST_BYTES: usize = 1 << 20;
+/// How much of a call's answer is read.
+pub(crate) const MOST_OF_AN_ANSWER: usize = 1 << 20;
 /// How much of a refusal is worth telling.
 const SHOWN: usize = 500;
 
 /// Why a tool gave no answer.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The tool cannot be called as it is described.
     #[error("{0}")]
@@ -36,9 +47,12 @@ pub enum Error {
         /// The beginning of the body.
         body: String,
     },
+    /// An answer that is not what was asked for.
+    #[error("{0}")]
+    Odd(String),
     /// More than is read.
-    #[error("the answer is larger than {} KiB", MOST_BYTES / 1024)]
-    TooLarge,
+    #[error("the answer is larger than {} KiB", .0 / 1024)]
+    TooLarge(usize),
 }
 
 impl Error {
@@ -47,7 +61,19 @@ impl Error {
         match self {
             Self::Unreachable(_) | Self::Timeout(_) => true,
             Self::Refused { status, .. } => matches!(status, 408 | 429 | 500 | 502 | 503 | 504),
-            Self::Invalid(_) | Self::Arguments(_) | Self::TooLarge => false,
+            Self::Invalid(_) | Self::Arguments(_) | Self::Odd(_) | Self::TooLarge(_) => false,
+        }
+    }
+
+    /// The kind of failure, in one word for a status.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) | Self::Arguments(_) => "Invalid",
+            Self::Unreachable(_) => "Unreachable",
+            Self::Timeout(_) => "Timeout",
+            Self::Refused { .. } => "Refused",
+            Self::Odd(_) => "InvalidAnswer",
+            Self::TooLarge(_) => "TooLarge",
         }
     }
 }
@@ -55,64 +81,133 @@ impl Error {
 /// Asks tools' servers.
 #[derive(Clone, Debug)]
 pub struct Client {
-    pub(crate) http: reqwest::Client,
+    http: legacy::Client<HttpsConnector<Connector>, Full<Bytes>>,
 }
 
+/// Whom to trust is what the machine trusts; read once, because it takes a while.
+static TLS: LazyLock<Result<rustls::ClientConfig, String>> = LazyLock::new(|| {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(rustls::ConfigBuilder::with_platform_verifier)
+        .map_err(|error| format!("the certificates that this machine trusts cannot be read: {error}"))?;
+    Ok(config.with_no_client_auth())
+});
+
 impl Client {
-    /// A client that follows nobody elsewhere.
+    /// A client for the network, that follows nobody elsewhere.
     pub fn new() -> Result<Self, Error> {
-        let http = reqwest::Client::builder()
-            .redirect(Policy::none())
-            .dns_resolver(Careful::shared())
-            .connect_timeout(Duration::from_secs(10))
-            .user_agent(concat!("orrery/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| Error::Invalid(error.to_string()))?;
-        Ok(Self { http })
+        Self::through(Arc::new(Network))
     }
 
-    /// A URL that may be asked.
-    pub(crate) fn url(text: &str) -> Result<Url, Error> {
-        let url = Url::parse(text).map_err(|error| Error::Invalid(format!("{text:?} is no URL: {error}")))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(Error::Invalid(format!("{text:?} is neither http nor https")));
-        }
-        address::check(&url).map_err(Error::Invalid)?;
-        Ok(url)
+    /// A client whose connections somebody else makes.
+    pub fn through(connect: Arc<dyn Connect>) -> Result<Self, Error> {
+        let tls = TLS.clone().map_err(Error::Invalid)?;
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_all_versions()
+            .wrap_connector(Connector(connect));
+        Ok(Self { http: legacy::Client::builder(TokioExecutor::new()).build(connector) })
     }
 
-    /// Sends a request and reads its answer whole, in bounded time and size.
-    pub(crate) async fn ask(request: RequestBuilder, patience: Duration) -> Result<String, Error> {
+    /// Sends a request and reads its answer whole, in bounded time and size. An answer that is no success is an error.
+    pub(crate) async fn ask(&self, request: Request<Full<Bytes>>, bounds: Bounds) -> Result<Bytes, Error> {
         let asked = async {
-            let response = request.send().await.map_err(|error| Error::Unreachable(chain(&error)))?;
+            let response = self.send(request).await?;
             let status = response.status();
-            let body = read(response).await?;
+            let body = read(response, bounds.bytes).await?;
             if status.is_success() {
                 return Ok(body);
             }
-            let body: String = body.trim().chars().take(SHOWN).collect();
-            Err(Error::Refused { status: status.as_u16(), body })
+            Err(refused(status.as_u16(), &body))
         };
-        tokio::time::timeout(patience, asked).await.unwrap_or(Err(Error::Timeout(patience)))
+        tokio::time::timeout(bounds.time, asked).await.unwrap_or(Err(Error::Timeout(bounds.time)))
+    }
+
+    /// Sends a request. The caller bounds how long it waits and what it reads.
+    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Error> {
+        self.http.request(request).await.map_err(|error| Error::Unreachable(chain(&error)))
     }
 }
 
-async fn read(response: Response) -> Result<String, Error> {
+/// How long one request may take and how much is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) time: Duration,
+    pub(crate) bytes: usize,
+}
+
+/// A URL that may be asked.
+pub(crate) fn url(text: &str) -> Result<Url, Error> {
+    let url = Url::parse(text).map_err(|error| Error::Invalid(format!("{text:?} is no URL: {error}")))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Error::Invalid(format!("{text:?} is neither http nor https")));
+    }
+    Ok(url)
+}
+
+/// A request with what every request to this server has.
+pub(crate) fn request(
+    method: Method,
+    url: &Url,
+    access: &Access,
+    secret: &dyn Fn(&str) -> Option<String>,
+) -> Result<http::request::Builder, Error> {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(url.as_str())
+        .header(USER_AGENT, concat!("orrery/", env!("CARGO_PKG_VERSION")));
+    for (name, value) in &access.headers {
+        let invalid = |what: &str| Error::Invalid(format!("the header {name:?} has a {what} that cannot be sent"));
+        let key: HeaderName = name.parse().map_err(|_| invalid("name"))?;
+        let value: HeaderValue = value.parse().map_err(|_| invalid("value"))?;
+        request = request.header(key, value);
+    }
+    let Some(variable) = access.auth_env.as_deref().filter(|_| access.auth_type != AuthType::None) else {
+        return Ok(request);
+    };
+    let secret =
+        secret(variable).ok_or_else(|| Error::Invalid(format!("the credentials in {variable} are missing")))?;
+    let secret = secret.trim();
+    let words = match access.auth_type {
+        AuthType::Basic => {
+            let pair = if secret.contains(':') { secret.to_owned() } else { format!("{secret}:") };
+            format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair))
+        }
+        _ => format!("Bearer {secret}"),
+    };
+    let mut value = HeaderValue::from_str(&words)
+        .map_err(|_| Error::Invalid(format!("the credentials in {variable} cannot be sent in a header")))?;
+    value.set_sensitive(true);
+    Ok(request.header(AUTHORIZATION, value))
+}
+
+/// What a refusal says.
+pub(crate) fn refused(status: u16, body: &[u8]) -> Error {
+    let body: String = String::from_utf8_lossy(body).trim().chars().take(SHOWN).collect();
+    Error::Refused { status, body }
+}
+
+/// Reads a body whole, up to a size.
+pub(crate) async fn read(response: Response<Incoming>, most: usize) -> Result<Bytes, Error> {
+    let mut body = response.into_body();
     let mut bytes = Vec::new();
-    let mut chunks = response.bytes_stream();
-    while let Some(chunk) = chunks.next().await {
-        bytes.extend_from_slice(&chunk.map_err(|error| Error::Unreachable(chain(&error)))?);
-        if bytes.len() > MOST_BYTES {
-            return Err(Error::TooLarge);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Error::Unreachable(format!("the answer broke off: {error}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        bytes.extend_from_slice(&data);
+        if bytes.len() > most {
+            return Err(Error::TooLarge(most));
         }
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes.into())
 }
 
-/// An error with everything behind it, without the URL, which may hold a secret.
-fn chain(error: &reqwest::Error) -> String {
+/// An error with everything behind it.
+fn chain(error: &dyn std::error::Error) -> String {
     let mut text = String::from("cannot be asked");
-    let mut source = std::error::Error::source(error);
+    let mut source = error.source();
     while let Some(cause) = source {
         text = format!("{text}: {cause}");
         source = cause.source();

@@ -1,84 +1,42 @@
 //! A tool behind a URL.
 
-use std::time::Duration;
-
-use api::omnia::tools::{HttpCall, ToolEntry, input_schema};
-use api::omnia::{AuthType, HttpMethod};
-use reqwest::{Method, RequestBuilder, Url};
+use api::omnia::HttpMethod;
+use api::omnia::tools::HttpCall;
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{Method, Request};
+use http_body_util::Full;
 use serde_json::Value;
 
-use crate::client::{Client, Error};
+use crate::call::{Secret, plain_text};
+use crate::client::{self, Error};
 
-/// The first wait before a call is tried again; each next is twice as long.
-const FIRST_WAIT: Duration = Duration::from_millis(100);
-
-impl Client {
-    /// Calls a tool over HTTP. `secret` gives the value of the variable that holds the credentials.
-    pub async fn call(
-        &self,
-        entry: &ToolEntry,
-        arguments: &Value,
-        secret: impl Fn(&str) -> Option<String>,
-    ) -> Result<String, Error> {
-        let Some(call) = &entry.http_config else {
-            return Err(Error::Invalid(format!("tool {} is not called over HTTP", entry.tool.name)));
-        };
-        let schema = input_schema(&entry.tool.input_schema).map_err(Error::Invalid)?;
-        schema.validate(arguments).map_err(|error| Error::Arguments(error.to_string()))?;
-        let url = Self::url(&entry.endpoint)?;
-        let patience = api::duration::Duration(entry.timeout.clone()).parse().ok();
-        let patience = patience.and_then(|wait| Duration::try_from(wait).ok()).unwrap_or(Duration::from_secs(30));
-        let mut wait = FIRST_WAIT;
-        for _ in 0..entry.retries {
-            match Self::ask(self.request(call, &url, arguments, &secret)?, patience).await {
-                Err(error) if error.is_transient() => {}
-                answer => return answer,
-            }
-            tokio::time::sleep(wait).await;
-            wait *= 2;
-        }
-        Self::ask(self.request(call, &url, arguments, &secret)?, patience).await
+/// The request that makes a call.
+pub(crate) fn request(
+    call: &HttpCall,
+    endpoint: &str,
+    arguments: &Value,
+    secret: Secret<'_>,
+) -> Result<Request<Full<Bytes>>, Error> {
+    let (method, has_body) = match call.method {
+        HttpMethod::Get => (Method::GET, false),
+        HttpMethod::Delete => (Method::DELETE, false),
+        HttpMethod::Post => (Method::POST, true),
+        HttpMethod::Put => (Method::PUT, true),
+        HttpMethod::Patch => (Method::PATCH, true),
+    };
+    let mut url = client::url(endpoint)?;
+    let mut body = Bytes::new();
+    if has_body {
+        body = arguments.to_string().into();
+    } else if let Some(pairs) = arguments.as_object().filter(|pairs| !pairs.is_empty()) {
+        url.query_pairs_mut().extend_pairs(pairs.iter().map(|(name, value)| (name, plain_text(value))));
     }
-
-    fn request(
-        &self,
-        call: &HttpCall,
-        url: &Url,
-        arguments: &Value,
-        secret: &impl Fn(&str) -> Option<String>,
-    ) -> Result<RequestBuilder, Error> {
-        let (method, has_body) = match call.method {
-            HttpMethod::Get => (Method::GET, false),
-            HttpMethod::Delete => (Method::DELETE, false),
-            HttpMethod::Post => (Method::POST, true),
-            HttpMethod::Put => (Method::PUT, true),
-            HttpMethod::Patch => (Method::PATCH, true),
-        };
-        let mut request = self.http.request(method, url.clone());
-        for (name, value) in &call.headers {
-            request = request.header(name, value);
-        }
-        request = if has_body {
-            request.header("content-type", &call.content_type).body(arguments.to_string())
-        } else {
-            let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
-            let pairs = arguments.as_object().into_iter().flatten();
-            let pairs: Vec<(&String, String)> = pairs.map(|(name, value)| (name, plain(value))).collect();
-            request.query(&pairs)
-        };
-        let Some(variable) = call.auth_env.as_deref().filter(|_| call.auth_type != AuthType::None) else {
-            return Ok(request);
-        };
-        let secret =
-            secret(variable).ok_or_else(|| Error::Invalid(format!("the credentials in {variable} are missing")))?;
-        Ok(match call.auth_type {
-            AuthType::Basic => {
-                let (user, password) = secret.split_once(':').unwrap_or((&secret, ""));
-                request.basic_auth(user, Some(password))
-            }
-            _ => request.bearer_auth(secret.trim()),
-        })
+    let mut request = client::request(method, &url, &call.access, secret)?;
+    if has_body {
+        request = request.header(CONTENT_TYPE, &call.content_type);
     }
+    request.body(Full::new(body)).map_err(|error| Error::Invalid(error.to_string()))
 }
 
 #[cfg(test)]
@@ -91,10 +49,12 @@ mod tests {
     use axum::routing::{any, get, post};
     use serde_json::json;
 
+    use api::omnia::tools::ToolEntry;
+
     use super::*;
+    use crate::Client;
 
     async fn serve(router: Router) -> SocketAddr {
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -116,7 +76,7 @@ mod tests {
 
     async fn call(entry: &ToolEntry, arguments: Value) -> Result<String, Error> {
         let secret = |name: &str| (name == "KEY").then(|| "top:secret".to_owned());
-        Client::new().expect("a client").call(entry, &arguments, secret).await
+        Client::new().expect("a client").call(entry, &arguments, &secret).await
     }
 
     #[tokio::test]
@@ -153,7 +113,7 @@ mod tests {
             "Basic dG9wOnNlY3JldA== b"
         );
         let mut lost = entry(&url, &http("bearer"));
-        lost.http_config.as_mut().expect("http").auth_env = Some("OTHER".into());
+        lost.http_config.as_mut().expect("http").access.auth_env = Some("OTHER".into());
         assert!(matches!(call(&lost, json!({ "n": 1 })).await, Err(Error::Invalid(_))));
     }
 
@@ -177,12 +137,14 @@ mod tests {
         let at = |path: &str| entry(&format!("http://{address}{path}"), &plain("POST"));
         let arguments = || json!({ "n": 1 });
         assert!(matches!(call(&at("/elsewhere"), arguments()).await, Err(Error::Refused { status: 307, .. })));
-        assert!(matches!(call(&at("/endless"), arguments()).await, Err(Error::TooLarge)));
+        assert!(matches!(call(&at("/endless"), arguments()).await, Err(Error::TooLarge(_))));
         let mut slow = at("/slow");
         slow.timeout = "50ms".into();
         assert!(matches!(call(&slow, arguments()).await, Err(Error::Timeout(_))));
         let credentials = entry("http://169.254.169.254/latest", &plain("GET"));
-        assert!(matches!(call(&credentials, arguments()).await, Err(Error::Invalid(_))));
+        assert!(
+            matches!(call(&credentials, arguments()).await, Err(Error::Unreachable(why)) if why.contains("link-local"))
+        );
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::canary::AgentCanary;
 use super::provider::InlineProvider;
 use crate::duration::Duration;
 
@@ -23,8 +24,8 @@ use crate::duration::Duration;
     status = "AgentRuntimeStatus",
     derive = "PartialEq",
     doc = "An agent that plays a pack of prompts: a Deployment of a facade and a runtime, and a Service in front of it.",
-    validation = Rule::new("size(self.metadata.name) <= 57")
-        .message("metadata.name must have at most 57 characters, because it names a Service and objects with an ending"),
+    validation = Rule::new("size(self.metadata.name) <= 56")
+        .message("metadata.name must have at most 56 characters, because it names Services and objects with an ending"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Ready", type_ = "integer", json_path = ".status.replicas.ready"),
     printcolumn(name = "Version", type_ = "string", json_path = ".status.activeVersion"),
@@ -382,13 +383,16 @@ pub struct AgentRuntimeStatus {
     /// The version of the pack that it plays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_version: Option<String>,
+    /// Its part of the pack's canary, while there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<AgentCanary>,
     /// Where clients reach it, as host:port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_endpoint: Option<String>,
     /// The generation that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `PromptPackReady`, `ToolRegistryReady`, `ProviderReady`, `DeploymentReady`, `ServiceReady` and Ready, and why not.
+    /// `PromptPackReady`, `ToolRegistryReady`, `ProviderReady`, `DeploymentReady`, `ServiceReady`, `CanaryReady` and Ready, and why not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::conditions::list")]
     pub conditions: Vec<Condition>,

@@ -15,6 +15,8 @@ pub const COMPONENT_LABEL: &str = "omnia.altairalabs.ai/component";
 pub const PACK_LABEL: &str = "omnia.altairalabs.ai/promptpack";
 /// On a kept version of a pack: the version, which a label could not always hold.
 pub const VERSION_ANNOTATION: &str = "omnia.altairalabs.ai/pack-version";
+/// On the second Deployment of an agent: the immutable `ConfigMap` with the content that it plays.
+pub const CONTENT_ANNOTATION: &str = "omnia.altairalabs.ai/pack-content";
 /// On a Pod template: a digest of everything the containers read at their start, so that a change rolls the Deployment.
 pub const HASH_ANNOTATION: &str = "omnia.altairalabs.ai/config-hash";
 /// On an `AgentRuntime`: `true` lets it answer without a provider.
@@ -24,7 +26,7 @@ pub const MOCK_ANNOTATION: &str = "omnia.altairalabs.ai/mock-provider";
 pub const TOOL_NAME_ANNOTATION: &str = "omnia.altairalabs.ai/tool-name";
 /// On a Service: what the tool does, in the words a model reads.
 pub const TOOL_DESCRIPTION_ANNOTATION: &str = "omnia.altairalabs.ai/tool-description";
-/// On a Service: `http` or `grpc`.
+/// On a Service: `http`, `grpc` or `openapi`.
 pub const TOOL_TYPE_ANNOTATION: &str = "omnia.altairalabs.ai/tool-type";
 /// On a Service: the path of the tool's URL.
 pub const TOOL_PATH_ANNOTATION: &str = "omnia.altairalabs.ai/tool-path";
@@ -39,6 +41,26 @@ pub fn tools_config_map(runtime: &str) -> String {
     format!("{runtime}-tools")
 }
 
+/// A `ConfigMap` with what does not fit into a registry's status.
+pub fn schemas_config_map(registry: &str, number: usize) -> String {
+    format!("{registry}-schemas-{number}")
+}
+
+/// The second Deployment of a runtime while its pack has a canary, and the Service in front of it.
+pub fn canary(runtime: &str) -> String {
+    format!("{runtime}-canary")
+}
+
+/// The Service in front of a runtime's first Deployment while its own leads to the router.
+pub fn stable_service(runtime: &str) -> String {
+    format!("{runtime}-stable")
+}
+
+/// The router of a runtime, and the `ConfigMap` that says what it does.
+pub fn router(runtime: &str) -> String {
+    format!("{runtime}-router")
+}
+
 /// The `ConfigMap` whose content is always the pack's active version.
 pub fn active_config_map(pack: &str) -> String {
     format!("{pack}-active")
@@ -47,6 +69,11 @@ pub fn active_config_map(pack: &str) -> String {
 /// The immutable `ConfigMap` that keeps one content of a pack.
 pub fn kept_config_map(pack: &str, content: &str) -> String {
     format!("{pack}-{}", digest([content]))
+}
+
+/// The digest in the name of a `ConfigMap` that keeps a content.
+pub fn digest_of_kept(config_map: &str) -> &str {
+    config_map.rsplit_once('-').map_or(config_map, |(_, digest)| digest)
 }
 
 /// A short digest of texts, in their order.

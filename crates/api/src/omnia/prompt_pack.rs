@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ProviderReference;
+use super::canary::{Canary, CanaryStatus, RejectedVersion};
 
 /// A pack of prompts, one version of which is active.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -24,6 +25,8 @@ use super::ProviderReference;
     printcolumn(name = "Version", type_ = "string", json_path = ".status.activeVersion"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Strategy", type_ = "string", json_path = ".spec.rollout.type"),
+    printcolumn(name = "Canary", type_ = "string", json_path = ".status.canaryVersion", priority = 1),
+    printcolumn(name = "Weight", type_ = "integer", json_path = ".status.canaryWeight", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
 )]
 #[serde(rename_all = "camelCase")]
@@ -81,11 +84,19 @@ pub struct ConfigMapReference {
 }
 
 /// How a new version reaches the agents.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[x_kube(
+    validation = Rule::new("self.type == 'canary' || !has(self.canary)")
+        .message("canary is read only when type is canary: remove it, or change type")
+        .field_path(".canary"),
+)]
 pub struct Rollout {
-    /// The way: `immediate` makes a valid new version active at once.
+    /// The way: `immediate` makes a valid new version active at once, `canary` gives it a share of the sessions first.
     #[serde(default, rename = "type")]
     pub type_: RolloutType,
+    /// How a canary gets its share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<Canary>,
 }
 
 /// A way for a new version to reach the agents.
@@ -95,6 +106,8 @@ pub enum RolloutType {
     /// All agents at once.
     #[default]
     Immediate,
+    /// A share of the sessions of all agents, which grows.
+    Canary,
 }
 
 /// Where a pack stands.
@@ -103,9 +116,11 @@ pub enum PackPhase {
     /// No version is active yet.
     #[default]
     Pending,
-    /// The version that is wanted is active.
+    /// The version that is wanted is active, or somebody gave it up.
     Active,
-    /// The content cannot be used; a version that was active before stays so.
+    /// The version that is wanted has a share of the sessions.
+    Canary,
+    /// The content cannot be used, or did not hold as a canary; a version that was active before stays so.
     Failed,
 }
 
@@ -113,17 +128,29 @@ pub enum PackPhase {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptPackStatus {
-    /// Pending, Active or Failed.
+    /// Pending, Active, Canary or Failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<PackPhase>,
     /// The version that agents have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_version: Option<String>,
+    /// The version that has a share of the sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary_version: Option<String>,
+    /// That share, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary_weight: Option<i32>,
+    /// How the canary goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanaryStatus>,
+    /// The version that was given up last, if it is still the one that is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<RejectedVersion>,
     /// When the active content last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::time")]
     pub last_updated: Option<Time>,
-    /// The contents that are kept, the active one first.
+    /// The contents that are kept, the active one first, and after it the canary's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub versions: Vec<KeptVersion>,
@@ -133,7 +160,7 @@ pub struct PromptPackStatus {
     /// The generation that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `SourceValid`, `SchemaValid` and `AgentsNotified`, and why not.
+    /// `SourceValid`, `SchemaValid`, `AgentsNotified` and `CanaryProgressing`, and why not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::conditions::list")]
     pub conditions: Vec<Condition>,

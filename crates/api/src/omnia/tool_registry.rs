@@ -1,10 +1,17 @@
+//! Tools that agents may call, and who serves them.
+
+mod openapi;
+mod status;
+
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use openapi::{Body, Location, OpenApiConfig, Operation, Parameter, Style};
+pub use status::{Details, DiscoveredTool, RegistryPhase, SchemaReference, ToolAvailability, ToolRegistryStatus};
 
 use crate::duration::Duration;
 
@@ -55,7 +62,19 @@ pub struct ToolRegistrySpec {
     validation = Rule::new("self.type != 'grpc' || has(self.grpcConfig) || has(self.selector)")
         .message("grpcConfig is required when type is grpc and no selector finds the Service")
         .field_path(".grpcConfig"),
-    validation = Rule::new("has(self.tool) || has(self.selector)")
+    validation = Rule::new("self.type != 'openapi' || has(self.openAPIConfig) || has(self.selector)")
+        .message("openAPIConfig is required when type is openapi and no selector finds the Service")
+        .field_path(".openAPIConfig"),
+    validation = Rule::new("!has(self.openAPIConfig) || self.type == 'openapi'")
+        .message("openAPIConfig is only for handlers of type openapi")
+        .field_path(".openAPIConfig"),
+    validation = Rule::new("has(self.selector) || !has(self.openAPIConfig) || has(self.openAPIConfig.specURL)")
+        .message("openAPIConfig.specURL is required when no selector finds the Service")
+        .field_path(".openAPIConfig.specURL"),
+    validation = Rule::new("!has(self.tool) || self.type in ['http', 'grpc']")
+        .message("tool is only for handlers of type http or grpc: the others say themselves what they serve")
+        .field_path(".tool"),
+    validation = Rule::new("!(self.type in ['http', 'grpc']) || has(self.tool) || has(self.selector)")
         .message("tool is required when type is http or grpc and no selector finds Services: neither describes itself")
         .field_path(".tool"),
     validation = Rule::new("!has(self.httpConfig) || self.type == 'http'")
@@ -90,6 +109,9 @@ pub struct Handler {
     /// Where and how to call over gRPC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grpc_config: Option<GrpcConfig>,
+    /// Where the document is that describes the tools.
+    #[serde(default, rename = "openAPIConfig", skip_serializing_if = "Option::is_none")]
+    pub openapi_config: Option<OpenApiConfig>,
     /// How long one call may take.
     #[serde(default = "thirty_seconds")]
     pub timeout: Duration,
@@ -97,6 +119,24 @@ pub struct Handler {
     #[serde(default)]
     #[schemars(range(min = 0, max = 10))]
     pub retries: i32,
+}
+
+impl Handler {
+    /// The endpoint that it names itself: what is called, or what is asked for a description.
+    pub fn endpoint(&self) -> Option<&str> {
+        match self.type_ {
+            HandlerType::Http => self.http_config.as_ref()?.endpoint.as_deref(),
+            HandlerType::Grpc => self.grpc_config.as_ref()?.endpoint.as_deref(),
+            HandlerType::Openapi => self.openapi_config.as_ref()?.spec_url.as_deref(),
+        }
+    }
+
+    /// The Secret with the credentials of its calls.
+    pub fn auth_secret_ref(&self) -> Option<&SecretKey> {
+        let http = self.http_config.as_ref().and_then(|config| config.auth_secret_ref.as_ref());
+        let openapi = self.openapi_config.as_ref().and_then(|config| config.auth_secret_ref.as_ref());
+        http.or(openapi)
+    }
 }
 
 fn thirty_seconds() -> Duration {
@@ -111,6 +151,8 @@ pub enum HandlerType {
     Http,
     /// One tool of a gRPC server.
     Grpc,
+    /// As many tools as an OpenAPI document has operations.
+    Openapi,
 }
 
 impl HandlerType {
@@ -119,12 +161,18 @@ impl HandlerType {
         match self {
             Self::Http => "http",
             Self::Grpc => "grpc",
+            Self::Openapi => "openapi",
         }
+    }
+
+    /// Whether its server is asked what it serves.
+    pub fn is_discovered(self) -> bool {
+        matches!(self, Self::Openapi)
     }
 
     /// From the word that users write.
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Http, Self::Grpc].into_iter().find(|type_| type_.as_str() == word)
+        [Self::Http, Self::Grpc, Self::Openapi].into_iter().find(|type_| type_.as_str() == word)
     }
 }
 
@@ -277,94 +325,4 @@ pub struct GrpcConfig {
     /// Trust any certificate. Only for tests.
     #[serde(default, rename = "tlsInsecureSkipVerify")]
     pub tls_insecure_skip_verify: bool,
-}
-
-/// Where a registry stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum RegistryPhase {
-    /// Nobody has looked yet.
-    #[default]
-    Pending,
-    /// All tools are available.
-    Ready,
-    /// Some are not.
-    Degraded,
-    /// None is.
-    Failed,
-}
-
-/// Whether a tool can be called.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum ToolAvailability {
-    /// It can.
-    Available,
-    /// It cannot; `reason` and `error` say why.
-    Unavailable,
-    /// Nobody has looked yet.
-    #[default]
-    Unknown,
-}
-
-/// A tool that was found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DiscoveredTool {
-    /// What the model calls it.
-    pub name: String,
-    /// The handler that serves it; empty when nobody does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub handler_name: Option<String>,
-    /// What it does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// JSON Schema of what it takes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crate::schema::json_schema_object")]
-    pub input_schema: Option<Value>,
-    /// JSON Schema of what it answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crate::schema::json_schema_object")]
-    pub output_schema: Option<Value>,
-    /// Where it is called.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub endpoint: Option<String>,
-    /// Available, Unavailable or Unknown.
-    pub status: ToolAvailability,
-    /// Why it is not available, in one word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// Why it is not available, in a sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// Since when the status is what it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crate::schema::time")]
-    pub last_checked: Option<Time>,
-}
-
-/// What is known about a registry.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolRegistryStatus {
-    /// Pending, Ready, Degraded or Failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<RegistryPhase>,
-    /// How many tools were found, available or not.
-    #[serde(default)]
-    pub discovered_tools_count: i32,
-    /// The tools.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[x_kube(merge_strategy = ListMerge::Atomic)]
-    pub discovered_tools: Vec<DiscoveredTool>,
-    /// When the list of tools last changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crate::schema::time")]
-    pub last_discovery_time: Option<Time>,
-    /// The generation that this status was computed from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
-    /// `HandlersValid` and `ToolsDiscovered`, and why not.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "crate::conditions::list")]
-    pub conditions: Vec<Condition>,
 }

@@ -6,7 +6,7 @@ use jsonschema::Validator;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AuthType, GrpcConfig, HandlerType, HttpMethod};
+use super::{AuthType, GrpcConfig, HandlerType, HttpMethod, Operation};
 
 /// The file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -37,6 +37,9 @@ pub struct ToolEntry {
     /// How it is called over gRPC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grpc_config: Option<GrpcConfig>,
+    /// How operations of an OpenAPI document are called.
+    #[serde(default, rename = "openAPIConfig", skip_serializing_if = "Option::is_none")]
+    pub openapi_config: Option<OperationCall>,
     /// How long one call may take.
     pub timeout: String,
     /// How often a call that failed is tried again.
@@ -68,12 +71,32 @@ pub struct ToolCard {
 pub struct HttpCall {
     /// The method.
     pub method: HttpMethod,
-    /// Headers of every call.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub headers: BTreeMap<String, String>,
     /// Content type of the body.
     pub content_type: String,
-    /// How calls say who they are.
+    /// What every call has.
+    #[serde(flatten)]
+    pub access: Access,
+}
+
+/// How an operation of an OpenAPI document is called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OperationCall {
+    /// Which argument goes where.
+    pub operation: Operation,
+    /// What every call has.
+    #[serde(flatten)]
+    pub access: Access,
+}
+
+/// What every request to a server has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Access {
+    /// Headers of every request.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// How requests say who they are.
     #[serde(default)]
     pub auth_type: AuthType,
     /// The environment variable that holds the token, or user:password. A secret is never in this file.

@@ -82,7 +82,7 @@ fn what_is_not_built_is_not_in_the_schema() {
         for field in ["skills", "plugins", "share", "clusterDomain", "observability"] {
             assert!(spec.get(field).is_none(), "{name} has spec.{field}");
         }
-        for field in [".autoscaling", ".rollout.canary", ".openAPIConfig", ".mcpConfig"] {
+        for field in [".autoscaling", ".mcpConfig"] {
             walk(&root, "", &mut |path, _| assert!(!path.ends_with(field), "{name}{path}"));
         }
         walk(&root, "", &mut |path, _| {
@@ -119,7 +119,7 @@ fn short_names_columns_and_scope_are_the_known_ones() {
             "tasks.kubeopencode.io tk Namespaced status=true Phase,Agent,Template,Pod,Age",
             "agentpolicies.omnia.altairalabs.ai ap Namespaced status=true Mode,Agents,Phase,Age",
             "agentruntimes.omnia.altairalabs.ai ar Namespaced status=true Phase,Ready,Version,Age",
-            "promptpacks.omnia.altairalabs.ai pp Namespaced status=true Version,Phase,Strategy,Age",
+            "promptpacks.omnia.altairalabs.ai pp Namespaced status=true Version,Phase,Strategy,Canary,Weight,Age",
             "providers.omnia.altairalabs.ai prov Namespaced status=true Type,Model,Phase,Age",
             "toolregistries.omnia.altairalabs.ai tr Namespaced status=true Tools,Phase,Age",
         ]

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use api::omnia::AgentRuntimeSpec;
 
+use super::tool_registry::discover::{Asker, Discover};
 use super::tool_registry::reach::{Network, Reach};
+use crate::ask::{Ask, Nobody};
 
 /// The facade that upstream publishes.
 pub const FACADE: &str = "ghcr.io/altairalabs/omnia-facade:latest";
@@ -21,12 +23,37 @@ pub struct Settings {
     pub framework_image: Option<String>,
     /// An image with our own program, which serves as both where no other image is named.
     pub own_image: Option<String>,
+    /// An image with our own program, which serves as the router of a canary.
+    pub router_image: Option<String>,
     /// The cluster's own DNS domain.
     pub cluster_domain: String,
-    /// How often it is asked whether tools outside of the cluster can be reached.
+    /// How often it is asked whether tools outside of the cluster can be reached, and what servers have.
     pub recheck: Duration,
-    /// How that is asked.
+    /// How the first is asked.
     pub reach: Arc<dyn Reach>,
+    /// How the second is asked.
+    pub discover: Arc<dyn Discover>,
+    /// How routers and agents are asked what they do.
+    pub ask: Arc<dyn Ask>,
+    /// How time goes in a canary.
+    pub pace: Pace,
+}
+
+/// How time goes in a canary.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// How often routers are asked what they measured.
+    pub poll: Duration,
+    /// How long it takes until nobody connects to where a Service led before.
+    pub settle: Duration,
+    /// How long requests and streams that are under way are waited for.
+    pub drain: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { poll: Duration::from_secs(5), settle: Duration::from_secs(5), drain: Duration::from_mins(10) }
+    }
 }
 
 impl Default for Settings {
@@ -35,9 +62,13 @@ impl Default for Settings {
             facade_image: None,
             framework_image: None,
             own_image: None,
+            router_image: None,
             cluster_domain: "cluster.local".into(),
             recheck: Duration::from_mins(1),
             reach: Arc::new(Network::default()),
+            discover: Arc::new(Asker::new(None)),
+            ask: Arc::new(Nobody),
+            pace: Pace::default(),
         }
     }
 }

@@ -8,7 +8,7 @@ use engine::{Decision, Outcome};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use orrery_controllers::omnia::Settings;
-use orrery_controllers::omnia::agent_runtime::{Observed, decide};
+use orrery_controllers::omnia::agent_runtime::{Canary, Observed, decide};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -59,7 +59,9 @@ fn observed(runtime: &str) -> Observed {
         secrets: BTreeMap::new(),
         deployment: None,
         tools: None,
+        schemas: Vec::new(),
         pods: Vec::new(),
+        canary: Canary::default(),
     }
 }
 

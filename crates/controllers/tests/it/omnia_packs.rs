@@ -1,6 +1,6 @@
 //! What is decided about `PromptPacks`: each arrow of their flow chart. And about Providers and `AgentPolicies`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::omnia::{AgentPolicy, AgentRuntime, PromptPack, Provider};
@@ -36,8 +36,7 @@ fn observed(text: &str) -> Observed {
         source: Some(source(text)),
         kept: Vec::new(),
         active: None,
-        agents: 0,
-        pinned: BTreeSet::new(),
+        users: Vec::new(),
     }
 }
 
@@ -114,7 +113,7 @@ fn valid_content_is_kept_for_ever_and_made_active_at_once() {
 #[test]
 fn agents_are_counted_and_told() {
     let mut observed = observed(&content("1.0.0", "a"));
-    observed.agents = 3;
+    observed.users = vec![agent("a", ""), agent("b", ""), agent("c", "")];
     let written = status(&decided(&observed));
     assert_eq!(written["agents"], 3);
     assert_eq!(condition(&written, "AgentsNotified"), ("True".into(), "AgentsNotified".into()));
@@ -150,7 +149,12 @@ fn an_update_in_two_writes_moves_the_agents_once() {
 #[test]
 fn old_contents_go_unless_an_agent_names_them() {
     let mut current = observed(&content("1.0.0", "0"));
-    current.pinned = BTreeSet::from(["1.0.1".to_owned()]);
+    let named = |version: &str| {
+        let mut agent = (*agent("a", "")).clone();
+        agent.spec.prompt_pack_ref.version = Some(version.to_owned());
+        Arc::new(agent)
+    };
+    current.users = vec![named("1.0.1")];
     for patch in 0..14 {
         let version = format!("1.0.{patch}");
         let mut pack = (*current.pack).clone();

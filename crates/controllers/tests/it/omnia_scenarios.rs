@@ -12,12 +12,13 @@ use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::omnia_discovery;
 use crate::omnia_packs::content;
-use crate::scenarios::{Scenario, prove, thoroughness};
+use crate::scenarios::{Scenario, prove, prove_against, thoroughness};
 use crate::world::{World, controllers};
 
-const MINUTE: Duration = Duration::from_mins(1);
-const HOUR: Duration = Duration::from_hours(1);
+pub const MINUTE: Duration = Duration::from_mins(1);
+pub const HOUR: Duration = Duration::from_hours(1);
 
 #[rstest]
 #[case::an_agent_is_built(an_agent)]
@@ -33,11 +34,21 @@ async fn the_end_is_the_same_in_any_weather(#[case] scenario: Scenario) {
     prove(scenario, controllers, thoroughness()).await.unwrap().publish();
 }
 
-fn object(kind: &str, name: &str, spec: &str) -> String {
+#[rstest]
+#[case::a_registry_follows_a_server_that_describes_itself(a_describing_server)]
+#[tokio::test]
+async fn discovery_ends_the_same_in_any_weather(#[case] scenario: Scenario) {
+    prove_against(scenario, omnia_discovery::controllers, omnia_discovery::controllers, thoroughness())
+        .await
+        .unwrap()
+        .publish();
+}
+
+pub fn object(kind: &str, name: &str, spec: &str) -> String {
     format!("apiVersion: omnia.altairalabs.ai/v1alpha1\nkind: {kind}\nmetadata: {{ name: {name} }}\nspec: {{ {spec} }}")
 }
 
-fn pack(version: &str) -> String {
+pub fn pack(version: &str) -> String {
     object(
         "PromptPack",
         "support",
@@ -45,7 +56,7 @@ fn pack(version: &str) -> String {
     )
 }
 
-fn runtime(extra: &str) -> String {
+pub fn runtime(extra: &str) -> String {
     object("AgentRuntime", "helper", &format!("promptPackRef: {{ name: support }}, facade: {{}}, {extra}"))
 }
 
@@ -60,7 +71,7 @@ where
     world.api::<K>().create(&PostParams::default(), &object).await.unwrap();
 }
 
-async fn write_content(world: &World, version: &str, text: &str) {
+pub async fn write_content(world: &World, version: &str, text: &str) {
     let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "content" }, "data": { "pack.json": content(version, text) } });
     let params = PatchParams::apply("a user").force();
     world.api::<ConfigMap>().patch("content", &params, &Patch::Apply(&map)).await.unwrap();
@@ -84,7 +95,7 @@ async fn ready(world: &World, name: &str, ready: bool) {
 }
 
 /// Everything that is left, without what differs from run to run.
-fn stand(world: &World) -> Vec<String> {
+pub fn stand(world: &World) -> Vec<String> {
     let mut lines = Vec::new();
     for plural in ["agentpolicies", "agentruntimes", "promptpacks", "providers", "toolregistries"] {
         for object in world.objects::<DynamicObject>(&format!("omnia.altairalabs.ai/{plural}")) {
@@ -129,7 +140,7 @@ fn hash(deployment: &Deployment) -> String {
     template.annotations.unwrap()[HASH_ANNOTATION].clone()
 }
 
-fn phase(world: &World, plural: &str) -> String {
+pub fn phase(world: &World, plural: &str) -> String {
     let objects = world.objects::<DynamicObject>(&format!("omnia.altairalabs.ai/{plural}"));
     objects
         .first()
@@ -137,7 +148,7 @@ fn phase(world: &World, plural: &str) -> String {
         .unwrap_or_default()
 }
 
-fn is(plural: &'static str, wanted: &'static str) -> impl Fn(&World) -> bool {
+pub fn is(plural: &'static str, wanted: &'static str) -> impl Fn(&World) -> bool {
     move |world| phase(world, plural) == wanted
 }
 
@@ -213,6 +224,41 @@ fn endpoints(world: &mut World) -> BoxFuture<'_, Vec<String>> {
         ready(world, "one", true).await;
         ready(world, "two", true).await;
         world.until(HOUR, is("toolregistries", "Ready")).await;
+        stand(world)
+    })
+}
+
+/// Says which Pods are behind a Service.
+async fn pods_behind(world: &World, service: &str, pods: &[&str]) {
+    let endpoint = |pod: &&str| json!({ "addresses": ["10.0.0.1"], "conditions": { "ready": true }, "targetRef": { "kind": "Pod", "name": pod } });
+    let endpoints: Vec<Value> = pods.iter().map(endpoint).collect();
+    let patch = Patch::Merge(json!({ "endpoints": endpoints, "ports": [{ "name": "", "port": 8080 }] }));
+    world.api::<EndpointSlice>().patch(service, &PatchParams::default(), &patch).await.unwrap();
+}
+
+fn tools_listed(world: &World) -> usize {
+    let registries = world.objects::<DynamicObject>("omnia.altairalabs.ai/toolregistries");
+    registries[0].data["status"]["discoveredTools"].as_array().map_or(0, Vec::len)
+}
+
+fn a_describing_server(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        service(world, "shop").await;
+        write_content(world, "1.0.0", "a").await;
+        world.create(&pack("1.0.0")).await;
+        let spec = "handlers: [{ name: shop, type: openapi, openAPIConfig: { specURL: 'http://shop/openapi.json' } }]";
+        world.create(&object("ToolRegistry", "desk", spec)).await;
+        world.create(&runtime("provider: { type: mock }, toolRegistryRef: { name: desk }")).await;
+        pods_behind(world, "shop", &["small"]).await;
+        world.until(HOUR, |world| phase(world, "toolregistries") == "Ready" && tools_listed(world) == 1).await;
+        pods_behind(world, "shop", &["big-1", "big-2", "big-3"]).await;
+        world.until(HOUR, |world| tools_listed(world) == 3 && tools_file(world).contains("name: t2")).await;
+        ready(world, "shop", false).await;
+        world.until(HOUR, is("toolregistries", "Failed")).await;
+        assert_eq!(tools_listed(world), 3, "they are known, and not to be had");
+        pods_behind(world, "shop", &["small", "smaller"]).await;
+        world.until(HOUR, is("toolregistries", "Ready")).await;
+        world.pass(MINUTE).await;
         stand(world)
     })
 }

@@ -13,18 +13,20 @@ use serde_json::{Value, json};
 
 use crate::support::{at, condition, status, yaml};
 
-fn registry(spec: &str) -> Observed {
+pub fn registry(spec: &str) -> Observed {
     let text = format!("metadata: {{ name: desk, namespace: team, generation: 1 }}\nspec:\n{spec}");
     Observed {
         registry: Arc::new(yaml::<ToolRegistry>(&text)),
         services: Vec::new(),
         slices: Vec::new(),
         places: BTreeMap::new(),
+        answers: BTreeMap::new(),
+        maps: Vec::new(),
     }
 }
 
 /// A Service, and how many of its endpoints are ready.
-fn serve(observed: &mut Observed, name: &str, meta: &Value, ports: &Value, ready: &[bool]) {
+pub fn serve(observed: &mut Observed, name: &str, meta: &Value, ports: &Value, ready: &[bool]) {
     let mut metadata = json!({ "name": name, "namespace": "team" });
     for (key, value) in meta.as_object().unwrap() {
         metadata[key] = value.clone();

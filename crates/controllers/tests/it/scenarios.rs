@@ -87,9 +87,19 @@ impl Proof {
 }
 
 /// Runs a scenario in calm weather, then once for each write and each kind of fault, then in storms.
-pub async fn prove(scenario: Scenario, install: Install, (every, seeds): (bool, u64)) -> Result<Proof, String> {
+pub async fn prove(scenario: Scenario, install: Install, thoroughness: (bool, u64)) -> Result<Proof, String> {
+    prove_against(scenario, controllers, install, thoroughness).await
+}
+
+/// The same, where the controllers that are right are others than the usual.
+pub async fn prove_against(
+    scenario: Scenario,
+    right: Install,
+    install: Install,
+    (every, seeds): (bool, u64),
+) -> Result<Proof, String> {
     let plane = plane().await;
-    let mut world = World::on(Arc::clone(&plane), "calm", Weather::Calm, controllers).await;
+    let mut world = World::on(Arc::clone(&plane), "calm", Weather::Calm, right).await;
     let expected = scenario(&mut world).await;
     let writes = world.writes();
     assert!(writes > 0, "a scenario without writes proves nothing");

@@ -18,6 +18,8 @@ use serde_json::{Value, json};
 use testkit::faults::{Fault, Faults};
 use testkit::{Chance, Feed, Plane};
 
+use crate::canary::{self, Routers};
+
 /// What goes wrong in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weather {
@@ -37,7 +39,10 @@ pub enum Weather {
 pub type Install = fn(Engine) -> Engine;
 
 pub fn controllers(engine: Engine) -> Engine {
-    orrery_controllers::install(engine, &Options::default(), Arc::new(NoSessions))
+    let mut options = Options::default();
+    options.omnia.router_image = Some("forever".into());
+    options.omnia.ask = Arc::new(Routers(engine.client().clone()));
+    orrery_controllers::install(engine, &options, Arc::new(NoSessions))
 }
 
 /// A process with controllers.
@@ -48,9 +53,9 @@ struct Process {
 }
 
 pub struct World {
-    plane: Arc<Plane>,
+    pub plane: Arc<Plane>,
     /// Runs share a plane, because installing the definitions takes longest; each has a namespace of its own.
-    namespace: String,
+    pub namespace: String,
     pub clock: VirtualClock,
     weather: Weather,
     chance: Chance,
@@ -67,6 +72,7 @@ pub struct World {
 /// What may never be taken back.
 #[derive(Default)]
 struct Memory {
+    canaries: canary::Memory,
     ended: BTreeMap<String, TaskPhase>,
     scheduled: BTreeMap<String, String>,
 }
@@ -249,7 +255,8 @@ impl World {
                 return;
             }
             let next = self.next_timer().unwrap_or(end);
-            assert!(next < end, "not done by {end}: {:#?}", summary(&self.tasks()));
+            let registries = || self.objects::<Value>("omnia.altairalabs.ai/toolregistries");
+            assert!(next < end, "not done by {end}: {:#?} {:?}", summary(&self.tasks()), registries());
             self.clock.set(next.max(self.clock.now() + Duration::from_millis(1)));
         }
     }
@@ -286,7 +293,8 @@ impl World {
         let broken = one_pod_a_task(&tasks, &pods)
             .or_else(|| self.most.and_then(|most| too_many(&tasks, &pods, most)))
             .or_else(|| templates.iter().find_map(started_twice))
-            .or_else(|| self.memory.taken_back(&tasks));
+            .or_else(|| self.memory.taken_back(&tasks))
+            .or_else(|| self.memory.canaries.broken(&self.plane, &self.namespace));
         assert!(broken.is_none(), "in {:?}, after {after}: {}", self.weather, broken.unwrap_or_default());
     }
 
@@ -295,7 +303,8 @@ impl World {
     async fn node(&self) -> bool {
         let mut changed = false;
         let (api, tasks) = (self.api::<Pod>(), self.tasks());
-        for pod in self.pods() {
+        changed |= self.routers().await;
+        for pod in self.pods().into_iter().filter(|pod| !canary::is_router(pod)) {
             let phase = pod.status.as_ref().and_then(|status| status.phase.clone()).unwrap_or_default();
             let over = phase == "Succeeded" || phase == "Failed";
             let leaving = pod.metadata.deletion_timestamp.is_some();
@@ -322,9 +331,11 @@ impl World {
         }
         for deployment in self.plane.objects::<Deployment>("apps/deployments", &self.namespace) {
             let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
-            let there = deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0);
-            if wanted != there {
-                let patch = Patch::Merge(json!({ "status": { "readyReplicas": wanted, "replicas": wanted } }));
+            let status = deployment.status.clone().unwrap_or_default();
+            let there = status.ready_replicas.unwrap_or(0);
+            if wanted != there || status.observed_generation != deployment.metadata.generation {
+                let patch = Patch::Merge(json!({ "status": { "readyReplicas": wanted, "replicas": wanted,
+                    "updatedReplicas": wanted, "observedGeneration": deployment.metadata.generation } }));
                 let api = self.api::<Deployment>();
                 api.patch_status(&deployment.name_any(), &PatchParams::default(), &patch).await.unwrap();
                 changed = true;

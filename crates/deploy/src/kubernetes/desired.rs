@@ -319,7 +319,7 @@ mod tests {
         assert!(told.contains("the agent \"日本\" has no letter"), "{told}");
         let mut long = self::pack();
         long["id"] = json!("x".repeat(60));
-        assert!(refused(&long).contains("has 60 characters, it may have 57"), "{}", refused(&long));
+        assert!(refused(&long).contains("has 60 characters, it may have 56"), "{}", refused(&long));
     }
 
     #[test]

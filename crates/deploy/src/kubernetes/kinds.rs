@@ -28,7 +28,7 @@ pub const KINDS: &[Kind] = &[
     Kind { type_: PROMPT_PACK, api_version: OMNIA, kind: "PromptPack", plural: "promptpacks", longest: 63 },
     Kind { type_: TOOL_REGISTRY, api_version: OMNIA, kind: "ToolRegistry", plural: "toolregistries", longest: 253 },
     Kind { type_: AGENT_POLICY, api_version: OMNIA, kind: "AgentPolicy", plural: "agentpolicies", longest: 253 },
-    Kind { type_: AGENT_RUNTIME, api_version: OMNIA, kind: "AgentRuntime", plural: "agentruntimes", longest: 57 },
+    Kind { type_: AGENT_RUNTIME, api_version: OMNIA, kind: "AgentRuntime", plural: "agentruntimes", longest: 56 },
 ];
 
 impl Kind {

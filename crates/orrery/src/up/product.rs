@@ -4,7 +4,9 @@ use std::io;
 use std::sync::Arc;
 
 use apiserver::pods::PodAccess;
-use controllers::kubeopencode::session::{Dial, HttpSessions, Server, Stream};
+use controllers::ask::{Dial, Dialled, Server, Stream};
+use controllers::kubeopencode::session::HttpSessions;
+use controllers::omnia::tool_registry::discover::Asker;
 use controllers::pod::{Linked, Tools};
 use engine::Engine;
 use futures::future::BoxFuture;
@@ -31,7 +33,11 @@ impl Controllers {
         options.policy.system.linked_images = Linked(Arc::new(move |image| images.are_own_files(image)));
         // So that a pack runs here without an image from elsewhere.
         options.omnia.own_image = Some("host".into());
-        let sessions = HttpSessions::new(Arc::new(Inside { client: client.clone(), pods }));
+        options.omnia.router_image = Some("host".into());
+        let inside: Arc<dyn Dial> = Arc::new(Inside { client: client.clone(), pods });
+        options.omnia.ask = Arc::new(Dialled(Arc::clone(&inside)));
+        options.omnia.discover = Arc::new(Asker::new(Some(Arc::clone(&inside))));
+        let sessions = HttpSessions::new(inside);
         let engine = Engine::new(client, engine::RealClock::shared(), options.engine.clone());
         Self { engine: controllers::install(engine, &options, Arc::new(sessions)) }
     }

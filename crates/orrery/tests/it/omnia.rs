@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 
 use crate::plane::Plane;
 
-const PATIENCE: Duration = Duration::from_mins(2);
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
-struct World(Plane);
+pub struct World(pub Plane);
 
 impl World {
-    fn kubectl(&self, words: &[&str]) -> Result<String, String> {
+    pub fn kubectl(&self, words: &[&str]) -> Result<String, String> {
         let mut command = Command::new(crate::kubectl::find_kubectl());
         let output = command.args(words).env("KUBECONFIG", self.0.kubeconfig()).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
 
-    fn apply(&self, object: &Value) {
+    pub fn apply(&self, object: &Value) {
         let mut command = Command::new(crate::kubectl::find_kubectl());
         command.args(["apply", "-f", "-"]).env("KUBECONFIG", self.0.kubeconfig());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
@@ -28,7 +28,7 @@ impl World {
         assert!(child.wait().unwrap().success(), "{object}");
     }
 
-    fn wait(&self, what: &str, condition: &str) {
+    pub fn wait(&self, what: &str, condition: &str) {
         let waited = self.kubectl(&["wait", what, &format!("--for={condition}"), "--timeout=120s"]);
         let told =
             || self.kubectl(&["get", "agentruntimes,promptpacks,toolregistries,agentpolicies,pods", "-o", "yaml"]);
@@ -59,11 +59,11 @@ impl World {
     }
 }
 
-fn object(kind: &str, name: &str, spec: &Value) -> Value {
+pub fn object(kind: &str, name: &str, spec: &Value) -> Value {
     json!({ "apiVersion": "omnia.altairalabs.ai/v1alpha1", "kind": kind, "metadata": { "name": name }, "spec": spec })
 }
 
-fn content(version: &str, identity: &str) -> Value {
+pub fn content(version: &str, identity: &str) -> Value {
     let pack = json!({ "id": "support", "name": "Support", "version": version,
         "template_engine": { "version": "v1", "syntax": "{{variable}}" },
         "prompts": { "help": { "id": "help", "name": "Help", "version": "1.0.0", "system_template": identity, "tools": ["ask_echo"] } } });

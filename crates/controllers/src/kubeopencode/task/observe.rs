@@ -12,9 +12,10 @@ use kube::ResourceExt;
 use kube::core::{Expression, Selector};
 
 use super::{Policy, decide, outcome};
+use crate::ask::Server;
 use crate::kubeopencode::host::{Host, ObservedAgent, cluster_config};
 use crate::kubeopencode::owner::belongs_to;
-use crate::kubeopencode::session::{Server, Sessions};
+use crate::kubeopencode::session::Sessions;
 use crate::logs::Archive;
 use crate::pod::config_maps_needed;
 

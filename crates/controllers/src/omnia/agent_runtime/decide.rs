@@ -5,7 +5,8 @@ use engine::{Conditions, Decision, Event, Failure, Outcome};
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::objects;
+use super::canary::{self, Course};
+use super::objects::{self, Side};
 use super::observe::Observed;
 use super::plan::Plan;
 use super::tools::{self, Tools};
@@ -41,9 +42,13 @@ pub fn decide(observed: &Observed, settings: &Settings, now: Timestamp) -> Decis
         }
         (None, None) => {}
     }
-    decision.apply(&objects::deployment(observed, &plan, config_map.as_ref()));
-    decision.apply(&objects::service(observed));
-    report(observed, settings, &plan, tools.as_ref(), decision, now)
+    let course = canary::course(observed, &plan, settings, config_map.as_ref(), &mut decision, now);
+    decision.apply(&objects::deployment(observed, &plan, config_map.as_ref(), Side::Stable));
+    decision.apply(&objects::service(observed, course.routed));
+    if let Some(at) = course.look_again {
+        decision.look_again(at);
+    }
+    report(observed, settings, &plan, tools.as_ref(), course, decision, now)
 }
 
 /// What the status says when the objects are as they should be.
@@ -52,6 +57,7 @@ fn report(
     settings: &Settings,
     plan: &Plan,
     tools: Option<&Tools>,
+    course: Course,
     mut decision: Decision,
     now: Timestamp,
 ) -> Decision {
@@ -62,6 +68,10 @@ fn report(
     found(observed, plan, tools, &mut conditions);
     conditions.set("DeploymentReady", true, "DeploymentCreated", "the Deployment is as it should be");
     conditions.set("ServiceReady", true, "ServiceCreated", "the Service is as it should be");
+    match course.condition {
+        Some((truth, reason, message)) => conditions.set("CanaryReady", truth, reason, message),
+        None => conditions.remove("CanaryReady"),
+    };
     let replicas = replicas(observed);
     let phase = if replicas.ready > 0 {
         conditions.set(
@@ -85,6 +95,7 @@ fn report(
         phase: Some(phase),
         replicas: Some(replicas),
         active_version: Some(plan.version.version.clone()),
+        canary: course.status,
         service_endpoint: Some(objects::endpoint(observed, &settings.cluster_domain)),
         observed_generation: runtime.metadata.generation,
         conditions: conditions.finish(),

@@ -1,12 +1,14 @@
 //! The variables of an agent's containers: the contract that every runtime reads, in an order that never changes by itself.
 
 use api::omnia::names::TOOLS_KEY;
+use api::omnia::routing::ROUTING_KEY;
 use api::omnia::{AgentRuntime, HandlerMode, SessionType};
 use k8s_openapi::api::core::v1::EnvVar;
 use kube::ResourceExt;
 
 use super::observe::Observed;
 use super::plan::{Plan, Thinker, is_mock};
+use super::router;
 use super::tools::auth_variables;
 use crate::pod::{from_secret, variable};
 
@@ -48,7 +50,15 @@ pub(super) fn of_facade(observed: &Observed, plan: &Plan) -> Vec<EnvVar> {
         env.push(variable("OMNIA_RUNTIME_ADDRESS", format!("localhost:{RUNTIME_PORT}")));
     }
     env.extend(session(runtime, "OMNIA_SESSION_STORE_URL"));
+    if plan.facade.own {
+        env.push(routing());
+    }
     env
+}
+
+/// Where both containers of ours learn that a router stands in front, and where the other side is.
+fn routing() -> EnvVar {
+    variable("OMNIA_ROUTING_PATH", format!("{}/{ROUTING_KEY}", router::DIRECTORY))
 }
 
 /// What the runtime is told.
@@ -74,6 +84,9 @@ pub(super) fn of_runtime(observed: &Observed, plan: &Plan) -> Vec<EnvVar> {
     }
     if is_mock(runtime) {
         env.push(variable("OMNIA_MOCK_PROVIDER", "true"));
+    }
+    if plan.runtime.own {
+        env.push(routing());
     }
     env.extend(spec.runtime.as_ref().and_then(|settings| settings.extra_env.clone()).unwrap_or_default());
     env

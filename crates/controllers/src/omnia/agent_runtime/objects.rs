@@ -18,18 +18,38 @@ use super::environment::{
 };
 use super::observe::Observed;
 use super::plan::Plan;
+use super::router;
 use crate::omnia::owner::{labels, owned};
 use crate::omnia::settings::Image;
 use crate::pod::{config_map_volume, read_only, restricted};
 
 /// Our own program, in an image that has it.
-const PROGRAM: &str = "/orrery";
+pub(super) const PROGRAM: &str = "/orrery";
 
-/// The Deployment.
-pub(super) fn deployment(observed: &Observed, plan: &Plan, tools: Option<&ConfigMap>) -> Deployment {
+/// Which of an agent's two Deployments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The one that is always there.
+    Stable,
+    /// The one that plays a new version while its pack has a canary.
+    Canary,
+}
+
+impl Side {
+    /// What its Pods are labelled with.
+    pub(super) fn component(self) -> &'static str {
+        match self {
+            Self::Stable => "agent",
+            Self::Canary => "canary",
+        }
+    }
+}
+
+/// A Deployment.
+pub(super) fn deployment(observed: &Observed, plan: &Plan, tools: Option<&ConfigMap>, side: Side) -> Deployment {
     let runtime = &*observed.runtime;
     let name = runtime.name_any();
-    let labels = labels("agent", &name);
+    let labels = labels(side.component(), &name);
     let settings = runtime.spec.runtime.clone().unwrap_or_else(usual);
     let mut annotations = scraped();
     annotations.insert(names::HASH_ANNOTATION.into(), hash(observed, plan, tools));
@@ -42,8 +62,14 @@ pub(super) fn deployment(observed: &Observed, plan: &Plan, tools: Option<&Config
         affinity: settings.affinity.clone(),
         ..PodSpec::default()
     };
+    let mut own = owned(runtime, name.clone(), labels.clone());
+    if side == Side::Canary {
+        own.name = Some(names::canary(&name));
+        let content = plan.version.config_map.clone();
+        own.annotations = Some(BTreeMap::from([(names::CONTENT_ANNOTATION.to_owned(), content)]));
+    }
     Deployment {
-        metadata: owned(runtime, name, labels.clone()),
+        metadata: own,
         spec: Some(DeploymentSpec {
             replicas: Some(settings.replicas),
             selector: LabelSelector { match_labels: Some(labels), match_expressions: None },
@@ -75,7 +101,7 @@ fn hash(observed: &Observed, plan: &Plan, tools: Option<&ConfigMap>) -> String {
     names::digest(texts)
 }
 
-fn scraped() -> BTreeMap<String, String> {
+pub(super) fn scraped() -> BTreeMap<String, String> {
     let annotation = |key: &str, value: String| (format!("prometheus.io/{key}"), value);
     BTreeMap::from([
         annotation("scrape", "true".into()),
@@ -102,6 +128,7 @@ fn facade(observed: &Observed, plan: &Plan) -> Container {
         ports: Some(vec![listens("facade", port), listens("facade-health", FACADE_HEALTH_PORT)]),
         readiness_probe: Some(probe("/readyz", FACADE_HEALTH_PORT, 5, 10)),
         liveness_probe: Some(probe("/healthz", FACADE_HEALTH_PORT, 15, 20)),
+        volume_mounts: plan.facade.own.then(|| vec![read_only("routing", router::DIRECTORY)]),
         ..container("facade", &plan.facade, "omnia-facade", of_facade(observed, plan))
     }
 }
@@ -110,6 +137,9 @@ fn thinker(observed: &Observed, plan: &Plan, settings: &RuntimeSettings) -> Cont
     let mut mounts = vec![read_only("promptpack-config", PACK_DIRECTORY)];
     if observed.registry.is_some() {
         mounts.push(read_only("tools-config", TOOLS_DIRECTORY));
+    }
+    if plan.runtime.own {
+        mounts.push(read_only("routing", router::DIRECTORY));
     }
     mounts.extend::<Vec<VolumeMount>>(settings.volume_mounts.clone().unwrap_or_default());
     Container {
@@ -122,7 +152,7 @@ fn thinker(observed: &Observed, plan: &Plan, settings: &RuntimeSettings) -> Cont
     }
 }
 
-fn listens(name: &str, port: i32) -> ContainerPort {
+pub(super) fn listens(name: &str, port: i32) -> ContainerPort {
     ContainerPort {
         name: Some(name.into()),
         container_port: port,
@@ -131,7 +161,7 @@ fn listens(name: &str, port: i32) -> ContainerPort {
     }
 }
 
-fn probe(path: &str, port: i32, delay: i32, period: i32) -> Probe {
+pub(super) fn probe(path: &str, port: i32, delay: i32, period: i32) -> Probe {
     let action = HTTPGetAction { path: Some(path.into()), port: IntOrString::Int(port), ..HTTPGetAction::default() };
     Probe {
         http_get: Some(action),
@@ -149,32 +179,56 @@ fn volumes(observed: &Observed, plan: &Plan, settings: &RuntimeSettings) -> Vec<
         let tools = names::tools_config_map(&runtime.name_any());
         volumes.push(config_map_volume("tools-config", &tools, None, None, false));
     }
+    if plan.facade.own || plan.runtime.own {
+        // There while a router stands in front.
+        volumes.push(config_map_volume("routing", &names::router(&runtime.name_any()), None, None, true));
+    }
     volumes.extend(settings.volumes.clone().unwrap_or_default());
     volumes
 }
 
-/// The Service.
-pub(super) fn service(observed: &Observed) -> Service {
+/// The Service that clients know: it leads to the Pods, or to the router.
+pub(super) fn service(observed: &Observed, routed: bool) -> Service {
+    let component = if routed { router::COMPONENT } else { Side::Stable.component() };
+    let name = observed.runtime.name_any();
+    let mut service = service_to(observed, name.clone(), component);
+    service.metadata.labels = Some(labels("agent", &name));
+    service.metadata.annotations = Some(scraped());
+    service
+}
+
+/// A Service that leads to an agent's Pods of one kind.
+pub(super) fn service_to(observed: &Observed, name: String, component: &str) -> Service {
     let runtime = &*observed.runtime;
-    let labels = labels("agent", &runtime.name_any());
-    let mut metadata = owned(runtime, runtime.name_any(), labels.clone());
-    metadata.annotations = Some(scraped());
-    let port = ServicePort {
-        name: Some("facade".into()),
-        port: runtime.spec.facade.port,
-        target_port: Some(IntOrString::String("facade".into())),
-        protocol: Some("TCP".into()),
-        ..ServicePort::default()
-    };
+    let labels = labels(component, &runtime.name_any());
+    let ports = vec![service_port("facade", runtime.spec.facade.port)];
     Service {
-        metadata,
+        metadata: owned(runtime, name, labels.clone()),
         spec: Some(ServiceSpec {
             type_: Some("ClusterIP".into()),
             selector: Some(labels),
-            ports: Some(vec![port]),
+            ports: Some(ports),
             ..ServiceSpec::default()
         }),
         status: None,
+    }
+}
+
+/// A Service by which the router reaches one side, and that side's runtimes each other's conversations.
+pub(super) fn service_for_router(observed: &Observed, name: String, side: Side) -> Service {
+    let mut service = service_to(observed, name, side.component());
+    let ports = service.spec.as_mut().and_then(|spec| spec.ports.as_mut());
+    ports.into_iter().for_each(|ports| ports.push(service_port("grpc", RUNTIME_PORT)));
+    service
+}
+
+fn service_port(name: &str, port: i32) -> ServicePort {
+    ServicePort {
+        name: Some(name.into()),
+        port,
+        target_port: Some(IntOrString::String(name.into())),
+        protocol: Some("TCP".into()),
+        ..ServicePort::default()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api::omnia::routing::Report;
 use api::omnia::{AgentPolicy, AgentRuntime, PromptPack, Provider, ProviderReference, ToolRegistry, names};
 use engine::{Controller, Decision, Error, Failure, Key, View, Watches};
 use jiff::Timestamp;
@@ -11,10 +12,15 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use kube::ResourceExt;
 use kube::core::{Expression, Selector};
 
+use super::environment::{FACADE_HEALTH_PORT, RUNTIME_HEALTH_PORT};
+use super::objects::Side;
+use super::router;
+use crate::ask::Server;
 use crate::omnia::Settings;
 use crate::omnia::agent_policy::is_for;
 use crate::omnia::owner::MANAGED_BY;
 use crate::omnia::secrets::{self, Contents, SecretName};
+use crate::omnia::tool_registry::schemas::COMPONENT as SCHEMAS;
 
 /// Keeps agents as they are declared.
 pub struct RuntimeController {
@@ -41,8 +47,51 @@ pub struct Observed {
     pub deployment: Option<Arc<Deployment>>,
     /// The file with its tools that is there now, in case it is no longer wanted.
     pub tools: Option<Arc<ConfigMap>>,
+    /// What did not fit into its registry's status.
+    pub schemas: Vec<Arc<ConfigMap>>,
     /// Its Pods, for what they say about themselves.
     pub pods: Vec<Arc<Pod>>,
+    /// What there is of a canary.
+    pub canary: Canary,
+}
+
+/// What there is of a canary.
+#[derive(Clone, Debug, Default)]
+pub struct Canary {
+    /// The second Deployment.
+    pub deployment: Option<Arc<Deployment>>,
+    /// The router.
+    pub router: Option<Arc<Deployment>>,
+    /// What the router is told.
+    pub routing: Option<Arc<ConfigMap>>,
+    /// The Service that clients know.
+    pub service: Option<Arc<Service>>,
+    /// The Services by which the router reaches the two sides.
+    pub services: Vec<Arc<Service>>,
+    /// What each router answered.
+    pub reports: Vec<Option<Report>>,
+    /// Digests of the packs that the Pods of the first Deployment play, as far as they were asked and say so.
+    pub playing: Vec<Option<String>>,
+}
+
+impl Canary {
+    /// Whether nothing of one is there.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.deployment.is_none() && self.router.is_none() && self.routing.is_none() && self.services.is_empty()
+    }
+
+    /// Takes everything away but what clients know.
+    pub(super) fn delete(&self, decision: &mut Decision) {
+        for deployment in self.router.iter().chain(&self.deployment) {
+            decision.delete(&**deployment);
+        }
+        for service in &self.services {
+            decision.delete(&**service);
+        }
+        if let Some(routing) = &self.routing {
+            decision.delete(&**routing);
+        }
+    }
 }
 
 impl Controller for RuntimeController {
@@ -51,12 +100,22 @@ impl Controller for RuntimeController {
 
     fn watches(&self) -> Watches {
         let ours: Selector = Expression::Equal(MANAGED_BY.0.into(), MANAGED_BY.1.into()).into();
-        let tools: Selector = Expression::Equal(names::COMPONENT_LABEL.into(), "tools".into()).into();
-        let agents: Selector = Expression::Equal(names::COMPONENT_LABEL.into(), "agent".into()).into();
+        let files: Selector = component_in(["tools", SCHEMAS, router::COMPONENT]);
+        let agents: Selector = component_in([Side::Stable.component(), router::COMPONENT]);
         Watches::of::<AgentRuntime>()
             .owned_selected::<Deployment>("AgentRuntime", ours.clone())
             .owned_selected::<Service>("AgentRuntime", ours)
-            .owned_selected::<ConfigMap>("AgentRuntime", tools)
+            .mapped_selected::<ConfigMap>(files, |map, view| {
+                let namespace = map.namespace().unwrap_or_default();
+                let owners = map.owner_references().iter();
+                owners
+                    .flat_map(|owner| match owner.kind.as_str() {
+                        "AgentRuntime" => vec![Key::new(&namespace, &owner.name)],
+                        "ToolRegistry" => of_registry(view, &namespace, &owner.name),
+                        _ => Vec::new(),
+                    })
+                    .collect()
+            })
             .mapped_selected::<Pod>(agents, |pod, _| {
                 let instance = pod.labels().get("app.kubernetes.io/instance").cloned().unwrap_or_default();
                 vec![Key::new(pod.namespace().unwrap_or_default(), instance)]
@@ -64,7 +123,10 @@ impl Controller for RuntimeController {
             .changes::<PromptPack>(|change, view| {
                 let facts = |pack: &Arc<PromptPack>| {
                     let status = pack.status.clone().unwrap_or_default();
-                    (pack.spec.provider_ref.clone(), status.phase, status.active_version, status.versions)
+                    let canary = status.canary.map(|canary| (canary.config_map, canary.step));
+                    let weight = status.canary_weight;
+                    let spec = (pack.spec.provider_ref.clone(), pack.spec.rollout.clone());
+                    (spec, status.phase, status.active_version, status.versions, canary, weight)
                 };
                 if change.before.as_ref().map(facts) == change.after.as_ref().map(facts) {
                     return Vec::new();
@@ -99,7 +161,15 @@ impl Controller for RuntimeController {
         let Some(runtime) = view.cached::<AgentRuntime>(key) else { return Ok(None) };
         let spec = &runtime.spec;
         let near = |name: &str| Key::new(&key.namespace, name);
-        let pack = view.get::<PromptPack>(&near(&spec.prompt_pack_ref.name)).await?;
+        let pack = near(&spec.prompt_pack_ref.name);
+        let routing = near(&names::router(&key.name));
+        let (routing, pack) = if is_in_canary(&runtime, &pack, &routing, view) {
+            // In this order: whoever told the router something newer than what the pack says here did so after the first of
+            // the two was read, and the write that depends on it is refused.
+            (view.live::<ConfigMap>(&routing).await?, view.live::<PromptPack>(&pack).await?)
+        } else {
+            (None, view.get::<PromptPack>(&pack).await?)
+        };
         let registry = match &spec.tool_registry_ref {
             Some(reference) => view.get::<ToolRegistry>(&near(&reference.name)).await?,
             None => None,
@@ -120,9 +190,32 @@ impl Controller for RuntimeController {
         let secrets = secrets::read(&key.namespace, wanted, view).await?;
         let deployment = view.cached::<Deployment>(key);
         let tools = view.cached::<ConfigMap>(&near(&names::tools_config_map(&key.name)));
+        let of_registry = |map: &Arc<ConfigMap>| {
+            let owners = map.owner_references();
+            let name = registry.as_ref().map(|registry| registry.name_any());
+            owners.iter().any(|owner| owner.kind == "ToolRegistry" && Some(&owner.name) == name.as_ref())
+        };
+        let schemas = view.list::<ConfigMap>(&key.namespace).into_iter().filter(of_registry).collect();
         let is_ours = |pod: &Arc<Pod>| pod.labels().get("app.kubernetes.io/instance") == Some(&key.name);
-        let pods = view.list::<Pod>(&key.namespace).into_iter().filter(is_ours).collect();
-        Ok(Some(Observed { runtime, pack, registry, policies, provider, secrets, deployment, tools, pods }))
+        let all = view.list::<Pod>(&key.namespace).into_iter().filter(is_ours);
+        let (routers, pods): (Vec<_>, Vec<_>) = all.partition(|pod| is(pod, router::COMPONENT));
+        // Only the way back depends on it.
+        let is_over = pack.as_ref().and_then(|pack| pack.status.as_ref()?.canary.as_ref()).is_none();
+        let asked: &[Arc<Pod>] = if is_over { &pods } else { &[] };
+        let canary = self.canary(key, view, routing, &routers, asked).await;
+        Ok(Some(Observed {
+            runtime,
+            pack,
+            registry,
+            policies,
+            provider,
+            secrets,
+            deployment,
+            tools,
+            schemas,
+            pods,
+            canary,
+        }))
     }
 
     fn decide(&self, observed: &Observed, now: Timestamp) -> Decision {
@@ -132,6 +225,68 @@ impl Controller for RuntimeController {
     fn refused(&self, observed: &Observed, failure: &Failure, now: Timestamp) -> Decision {
         super::decide::refused(observed, failure, now)
     }
+}
+
+impl RuntimeController {
+    async fn canary(
+        &self,
+        key: &Key,
+        view: &View,
+        routing: Option<Arc<ConfigMap>>,
+        routers: &[Arc<Pod>],
+        pods: &[Arc<Pod>],
+    ) -> Canary {
+        let near = |name: String| Key::new(&key.namespace, name);
+        let services = [names::stable_service(&key.name), names::canary(&key.name)];
+        let mut canary = Canary {
+            deployment: view.cached::<Deployment>(&near(names::canary(&key.name))),
+            router: view.cached::<Deployment>(&near(names::router(&key.name))),
+            service: view.cached::<Service>(key),
+            services: services.into_iter().filter_map(|name| view.cached::<Service>(&near(name))).collect(),
+            ..Canary::default()
+        };
+        if routing.is_some() {
+            let reports = routers.iter().filter(|pod| is_running(pod)).map(|pod| async {
+                let answer = self.ask(pod, FACADE_HEALTH_PORT, "/report").await;
+                answer.and_then(|value| serde_json::from_value(value).ok())
+            });
+            canary.reports = futures::future::join_all(reports).await;
+            let playing = pods.iter().filter(|pod| is_running(pod)).map(|pod| async {
+                let answer = self.ask(pod, RUNTIME_HEALTH_PORT, "/pack").await?;
+                answer["digest"].as_str().map(ToOwned::to_owned)
+            });
+            canary.playing = futures::future::join_all(playing).await;
+        }
+        Canary { routing, ..canary }
+    }
+
+    async fn ask(&self, pod: &Pod, port: i32, path: &str) -> Option<serde_json::Value> {
+        let (namespace, pod) = (pod.namespace().unwrap_or_default(), pod.name_any());
+        let server = Server { namespace, pod, port: u16::try_from(port).ok()? };
+        self.settings.ask.get(&server, path).await
+    }
+}
+
+/// Whether a canary is wanted, or something of one is left.
+fn is_in_canary(runtime: &AgentRuntime, pack: &Key, routing: &Key, view: &View) -> bool {
+    let wanted = view.cached::<PromptPack>(pack).and_then(|pack| pack.status.as_ref()?.canary.clone());
+    let known = runtime.status.as_ref().and_then(|status| status.canary.as_ref());
+    wanted.is_some() || known.is_some() || view.cached::<ConfigMap>(routing).is_some()
+}
+
+fn component_in<const N: usize>(components: [&str; N]) -> Selector {
+    let components = components.into_iter().map(ToOwned::to_owned).collect();
+    Expression::In(names::COMPONENT_LABEL.into(), components).into()
+}
+
+fn is(pod: &Pod, component: &str) -> bool {
+    pod.labels().get(names::COMPONENT_LABEL).is_some_and(|label| label == component)
+}
+
+/// Whether a Pod could answer: it runs, and nobody has told it to end.
+fn is_running(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    phase == Some("Running") && pod.metadata.deletion_timestamp.is_none()
 }
 
 /// The provider that an agent refers to: its own reference, or its pack's when it has no provider at all.
@@ -154,7 +309,7 @@ fn secrets_of(
     let referred = provider.and_then(|provider| provider.spec.secret_ref.as_ref());
     let inline = runtime.spec.provider.as_ref().and_then(|provider| provider.secret_ref.as_ref());
     let tools = registry.into_iter().flat_map(|registry| &registry.spec.handlers);
-    let tools = tools.filter_map(|handler| handler.http_config.as_ref()?.auth_secret_ref.as_ref());
+    let tools = tools.filter_map(|handler| handler.auth_secret_ref());
     store
         .chain(referred.into_iter().chain(inline).map(|secret| &secret.name))
         .chain(tools.map(|secret| &secret.name))
@@ -194,10 +349,7 @@ fn of_secret(view: &View, namespace: &str, name: &str) -> Vec<Key> {
         }
     }
     for registry in view.list::<ToolRegistry>(namespace) {
-        let uses = |handler: &api::omnia::Handler| {
-            let secret = handler.http_config.as_ref().and_then(|config| config.auth_secret_ref.as_ref());
-            secret.is_some_and(|secret| secret.name == name)
-        };
+        let uses = |handler: &api::omnia::Handler| handler.auth_secret_ref().is_some_and(|secret| secret.name == name);
         if registry.spec.handlers.iter().any(uses) {
             keys.extend(of_registry(view, namespace, &registry.name_any()));
         }

@@ -128,7 +128,7 @@ fn version(runtime: &AgentRuntime, pack: Option<&PromptPack>) -> Result<(KeptVer
 }
 
 /// The prompt that an agent plays.
-fn prompt(runtime: &AgentRuntime, version: &KeptVersion) -> Result<String, Fault> {
+pub(super) fn prompt(runtime: &AgentRuntime, version: &KeptVersion) -> Result<String, Fault> {
     let fault = |message: String| Fault::permanent("PromptPackReady", "PromptPackRefInvalid", message);
     let known = version.prompts.join(", ");
     match &runtime.spec.agent_name {

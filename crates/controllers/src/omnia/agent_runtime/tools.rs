@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use api::omnia::tools::{HttpCall, ToolCard, ToolEntry, ToolsFile};
+use api::omnia::tools::{Access, HttpCall, OperationCall, ToolCard, ToolEntry, ToolsFile};
 use api::omnia::{
-    DiscoveredTool, Handler, HandlerType, HttpConfig, OnFailure, PolicyMode, ToolAvailability, ToolRegistry, names,
+    AuthType, Details, DiscoveredTool, Handler, HandlerType, HttpConfig, OnFailure, PolicyMode, ToolAvailability,
+    ToolRegistry, names,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, EnvVar};
 use kube::ResourceExt;
@@ -27,13 +28,43 @@ pub(super) struct Tools {
 pub(super) fn choose(observed: &Observed, plan: &Plan) -> Option<Tools> {
     let registry = observed.registry.as_ref()?;
     let mut tools = Tools::default();
+    let mut filled = 0;
     for tool in registry.status.iter().flat_map(|status| &status.discovered_tools) {
-        match entry(observed, plan, registry, tool) {
+        let entry = whole(observed, tool).and_then(|tool| entry(observed, plan, registry, &tool));
+        match entry.and_then(|entry| fits(entry, &mut filled)) {
             Ok(entry) => tools.file.handlers.push(entry),
             Err(why) => tools.left_out.push(format!("{} ({why})", tool.name)),
         }
     }
     Some(tools)
+}
+
+/// A tool with what did not fit into the registry's status.
+fn whole(observed: &Observed, tool: &DiscoveredTool) -> Result<DiscoveredTool, String> {
+    let Some(reference) = &tool.schema_ref else { return Ok(tool.clone()) };
+    let map = observed.schemas.iter().find(|map| map.name_any() == reference.config_map);
+    let text = map.and_then(|map| map.data.as_ref()?.get(&reference.key));
+    let details: Option<Details> = text.and_then(|text| serde_json::from_str(text).ok());
+    let missing = || format!("ConfigMap {} does not say what it takes", reference.config_map);
+    let details = details.ok_or_else(missing)?;
+    Ok(DiscoveredTool {
+        description: details.description,
+        operation: details.operation,
+        input_schema: details.input_schema,
+        output_schema: details.output_schema,
+        ..tool.clone()
+    })
+}
+
+/// All tools of an agent are in one `ConfigMap`, which can hold a mebibyte.
+fn fits(entry: ToolEntry, filled: &mut usize) -> Result<ToolEntry, String> {
+    const HOLDS: usize = 900 << 10;
+    let weight = serde_saphyr::to_string(&entry).map_or(usize::MAX, |text| text.len());
+    if filled.saturating_add(weight) > HOLDS {
+        return Err(format!("the tools of an agent may take {} KiB, and this one is too much", HOLDS >> 10));
+    }
+    *filled += weight;
+    Ok(entry)
 }
 
 fn entry(
@@ -48,7 +79,8 @@ fn entry(
     };
     let audited_by = judge(observed, plan, &registry.name_any(), &tool.name)?;
     // A Service may say that it speaks something else than its handler.
-    let type_ = endpoint.split_once("://").and_then(|(scheme, _)| HandlerType::parse(scheme)).unwrap_or(handler.type_);
+    let said = endpoint.split_once("://").and_then(|(scheme, _)| HandlerType::parse(scheme));
+    let type_ = if tool.operation.is_some() { HandlerType::Openapi } else { said.unwrap_or(handler.type_) };
     if plan.runtime.own && type_ == HandlerType::Grpc {
         return Err("the built-in runtime calls no gRPC".into());
     }
@@ -65,6 +97,7 @@ fn entry(
         },
         http_config: (type_ == HandlerType::Http).then(|| http_call(handler)),
         grpc_config: if type_ == HandlerType::Grpc { handler.grpc_config.clone() } else { None },
+        openapi_config: tool.operation.clone().map(|operation| OperationCall { operation, access: access(handler) }),
         timeout: handler.timeout.0.clone(),
         retries: handler.retries,
         audited_by,
@@ -96,12 +129,18 @@ fn judge(observed: &Observed, plan: &Plan, registry: &str, tool: &str) -> Result
 fn http_call(handler: &Handler) -> HttpCall {
     let usual = || serde_json::from_value(json!({})).expect("every field of HttpConfig has a default");
     let config: HttpConfig = handler.http_config.clone().unwrap_or_else(usual);
-    HttpCall {
-        method: config.method,
-        headers: config.headers.unwrap_or_default(),
-        content_type: config.content_type,
-        auth_type: config.auth_type,
-        auth_env: config.auth_secret_ref.map(|_| auth_variable(&handler.name)),
+    HttpCall { method: config.method, content_type: config.content_type, access: access(handler) }
+}
+
+/// What every request of a handler has.
+fn access(handler: &Handler) -> Access {
+    let http = handler.http_config.as_ref().map(|config| (&config.headers, config.auth_type));
+    let openapi = handler.openapi_config.as_ref().map(|config| (&config.headers, config.auth_type));
+    let (headers, auth_type) = http.or(openapi).unwrap_or((&None, AuthType::None));
+    Access {
+        headers: headers.clone().unwrap_or_default(),
+        auth_type,
+        auth_env: handler.auth_secret_ref().map(|_| auth_variable(&handler.name)),
     }
 }
 
@@ -113,7 +152,7 @@ fn auth_variable(handler: &str) -> String {
 /// The credentials of a registry's handlers, as variables of the runtime: they are in no file.
 pub(super) fn auth_variables(registry: &ToolRegistry) -> Vec<EnvVar> {
     let secret = |handler: &Handler| {
-        let secret = handler.http_config.as_ref()?.auth_secret_ref.clone()?;
+        let secret = handler.auth_secret_ref()?;
         Some(from_secret(&auth_variable(&handler.name), &secret.name, &secret.key, true))
     };
     registry.spec.handlers.iter().filter_map(secret).collect()

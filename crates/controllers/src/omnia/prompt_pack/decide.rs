@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::omnia::pack::Pack;
-use api::omnia::{KeptVersion, PackPhase, PromptPack, PromptPackStatus, names};
+use api::omnia::{KeptVersion, PackPhase, PromptPack, PromptPackStatus, RejectedVersion, names};
 use engine::condition::Truth;
 use engine::{Conditions, Decision, Event, Failure, Outcome};
 use jiff::Timestamp;
@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 
 use super::observe::Observed;
+use super::rollout::{ABORTED, Course, Progress, course};
 use crate::omnia::owner::{labels, owned};
 use crate::omnia::report::is_news;
 
@@ -44,11 +45,11 @@ pub fn decide(observed: &Observed, now: Timestamp) -> Decision {
         return report.held(&content.version);
     }
     report.conditions.set("VersionsAgree", true, "VersionsAgree", "the content is of the version that is wanted");
-    activate(observed, text, &content, report)
+    roll_out(observed, text, &content, report, now)
 }
 
 /// A version without the `v` that may be in front of it.
-fn bare(version: &str) -> &str {
+pub(super) fn bare(version: &str) -> &str {
     version.strip_prefix('v').unwrap_or(version)
 }
 
@@ -66,42 +67,78 @@ fn source(observed: &Observed) -> Result<&str, String> {
     Ok(text)
 }
 
-/// Immediate: keep the content, give it to the agents, say so.
-fn activate<'a>(observed: &'a Observed, text: &str, content: &Pack, mut report: Report<'a>) -> Decision {
+/// Keeps the content, and gives it to the agents: all of them, or a share of their sessions.
+fn roll_out<'a>(
+    observed: &'a Observed,
+    text: &str,
+    content: &Pack,
+    mut report: Report<'a>,
+    now: Timestamp,
+) -> Decision {
     let pack = &*observed.pack;
     let kept = kept(pack, text, &content.version);
     let name = kept.name_any();
-    let is_kept = |name: &str| observed.kept.iter().any(|map| map.metadata.name.as_deref() == Some(name));
-    if !is_kept(&name) {
+    if !observed.is_kept(&name) {
         report.decision.create(&kept);
     }
-    let active = active(pack, text, &content.version);
-    // The cache knows only the names of ConfigMaps, so that the comparison is made here.
-    let is_active = observed.active.as_ref().is_some_and(|present| present.data == active.data);
-    if !is_active {
-        report.decision.apply(&active);
-    }
-    let current = KeptVersion {
+    let wanted = KeptVersion {
         version: content.version.clone(),
-        config_map: name.clone(),
+        config_map: name,
         prompts: content.prompts.keys().cloned().collect(),
         entry: content.entry(None).ok().map(ToOwned::to_owned),
     };
-    let mut versions = vec![current];
-    let before = report.status.versions.clone();
-    versions.extend(before.into_iter().filter(|version| version.config_map != name && is_kept(&version.config_map)));
+    match course(observed, &wanted, now) {
+        Course::Activate => {
+            let active = active(pack, text, &content.version);
+            // The cache knows only the names of ConfigMaps, so that the comparison is made here.
+            let is_active = observed.active.as_ref().is_some_and(|present| present.data == active.data);
+            if !is_active {
+                report.decision.apply(&active);
+            }
+            let versions = versions(observed, vec![wanted], &mut report.decision);
+            report.active(observed, versions)
+        }
+        Course::Canary(progress) => {
+            let versions = beside(observed, &wanted, &mut report.decision);
+            report.canary(observed, versions, &wanted, *progress)
+        }
+        Course::Reject(rejected) => {
+            let versions = beside(observed, &wanted, &mut report.decision);
+            report.rejected(observed, versions, rejected)
+        }
+    }
+}
+
+/// The active version and the one that is wanted, which are not the same.
+fn beside(observed: &Observed, wanted: &KeptVersion, decision: &mut Decision) -> Vec<KeptVersion> {
+    let status = observed.pack.status.as_ref();
+    let mut first: Vec<KeptVersion> = status.and_then(|status| status.versions.first()).cloned().into_iter().collect();
+    first.push(wanted.clone());
+    versions(observed, first, decision)
+}
+
+/// The versions that are kept: these, those that agents name, and the newest others. The rest is deleted.
+fn versions(observed: &Observed, first: Vec<KeptVersion>, decision: &mut Decision) -> Vec<KeptVersion> {
+    let mut versions = first;
+    for version in observed.pack.status.iter().flat_map(|status| &status.versions) {
+        let is_listed = versions.iter().any(|listed| listed.config_map == version.config_map);
+        if !is_listed && observed.is_kept(&version.config_map) {
+            versions.push(version.clone());
+        }
+    }
+    let pinned = observed.pinned();
     let mut rest = 0;
     versions.retain(|version| {
         rest += 1;
-        rest <= KEPT || observed.pinned.contains(&version.version)
+        rest <= KEPT || pinned.contains(version.version.as_str())
     });
     for map in &observed.kept {
         let wanted = versions.iter().any(|version| Some(&version.config_map) == map.metadata.name.as_ref());
         if !wanted {
-            report.decision.delete(&**map);
+            decision.delete(&**map);
         }
     }
-    report.active(observed, versions)
+    versions
 }
 
 /// One content, under a name that no other content has.
@@ -142,15 +179,77 @@ impl<'a> Report<'a> {
 
     fn active(mut self, observed: &Observed, versions: Vec<KeptVersion>) -> Decision {
         let current = versions[0].clone();
+        let promoted = self.status.canary.take().is_some_and(|canary| canary.config_map == current.config_map);
         if self.status.versions.first() != Some(&current) || self.status.active_version.is_none() {
             self.status.last_updated = Some(Time(self.now));
-            let note = format!("version {} is active", current.version);
-            self.decision.event(Event::normal(self.pack, "Activated", "Rollout", note));
+            let (reason, note) = if promoted { ("Promoted", "was promoted") } else { ("Activated", "is active") };
+            let note = format!("version {} {note}", current.version);
+            self.decision.event(Event::normal(self.pack, reason, "Rollout", note));
+        }
+        if promoted {
+            let message = format!("version {} was promoted", current.version);
+            self.conditions.set("CanaryProgressing", true, "Promoted", message);
+        } else if engine::condition::find(&self.status.conditions, "CanaryProgressing")
+            .is_some_and(|known| known.reason != "Promoted")
+        {
+            self.conditions.remove("CanaryProgressing");
         }
         self.status.active_version = Some(current.version);
-        self.status.versions = versions;
+        self.status.canary_version = None;
+        self.status.canary_weight = None;
+        self.status.rejected = None;
         self.status.phase = Some(PackPhase::Active);
-        let count = observed.agents;
+        self.with_agents(observed, versions)
+    }
+
+    fn canary(
+        mut self,
+        observed: &Observed,
+        versions: Vec<KeptVersion>,
+        wanted: &KeptVersion,
+        progress: Progress,
+    ) -> Decision {
+        let before = self.status.canary.as_ref().filter(|canary| canary.config_map == wanted.config_map);
+        if before.is_none() {
+            let note = format!("version {} gets {} % of the sessions", wanted.version, progress.weight);
+            self.decision.event(Event::normal(self.pack, "CanaryStarted", "Rollout", note));
+        } else if self.status.canary_weight != Some(progress.weight) {
+            let note = format!("version {} now gets {} % of the sessions", wanted.version, progress.weight);
+            self.decision.event(Event::normal(self.pack, "CanaryStepped", "Rollout", note));
+        } else if before.is_some_and(|before| before.failures < progress.status.failures) {
+            self.decision.event(Event::warning(self.pack, progress.reason, "Rollout", &progress.message));
+        }
+        self.conditions.set("CanaryProgressing", progress.truth, progress.reason, &progress.message);
+        self.status.canary_version = Some(wanted.version.clone());
+        self.status.canary_weight = Some(progress.weight);
+        self.status.canary = Some(progress.status);
+        self.status.rejected = None;
+        self.status.phase = Some(PackPhase::Canary);
+        if let Some(at) = progress.look_again {
+            self.decision.look_again(at);
+        }
+        self.with_agents(observed, versions)
+    }
+
+    /// The version that is wanted was given up: what was active stays so.
+    fn rejected(mut self, observed: &Observed, versions: Vec<KeptVersion>, rejected: RejectedVersion) -> Decision {
+        if self.status.rejected.as_ref() != Some(&rejected) {
+            self.decision.event(Event::warning(self.pack, &rejected.reason, "Rollout", &rejected.message));
+        }
+        self.conditions.set("CanaryProgressing", false, &rejected.reason, &rejected.message);
+        self.status.canary_version = None;
+        self.status.canary_weight = None;
+        self.status.canary = None;
+        // Who aborted it knows; nobody asked for a version that did not hold.
+        let failed = rejected.reason != ABORTED;
+        self.status.phase = Some(if failed { PackPhase::Failed } else { PackPhase::Active });
+        self.status.rejected = Some(rejected);
+        self.with_agents(observed, versions)
+    }
+
+    fn with_agents(mut self, observed: &Observed, versions: Vec<KeptVersion>) -> Decision {
+        self.status.versions = versions;
+        let count = observed.users.len();
         self.status.agents = i32::try_from(count).unwrap_or(i32::MAX);
         let (reason, message) = match count {
             0 => ("NoAgentsToNotify", "no AgentRuntime uses the pack".to_owned()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::omnia::{AgentRuntime, PromptPack, names};
+use api::omnia::{AgentRuntime, PromptPack, RuntimePhase, names};
 use engine::{Controller, Decision, Error, Failure, Key, View, Watches};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -27,10 +27,33 @@ pub struct Observed {
     pub kept: Vec<Arc<ConfigMapName>>,
     /// What agents read now.
     pub active: Option<Arc<ConfigMap>>,
-    /// How many agents use it.
-    pub agents: usize,
+    /// The agents that use it.
+    pub users: Vec<Arc<AgentRuntime>>,
+}
+
+impl Observed {
+    /// Whether a content is kept under this name.
+    pub(super) fn is_kept(&self, name: &str) -> bool {
+        self.kept.iter().any(|map| map.metadata.name.as_deref() == Some(name))
+    }
+
     /// Versions that agents name.
-    pub pinned: BTreeSet<String>,
+    pub(super) fn pinned(&self) -> BTreeSet<&str> {
+        self.users.iter().filter_map(|agent| agent.spec.prompt_pack_ref.version.as_deref()).collect()
+    }
+
+    /// The agents that get a new version by themselves and have someone to serve.
+    pub(super) fn followers(&self) -> Vec<&AgentRuntime> {
+        let follows = |agent: &&AgentRuntime| {
+            let phase = agent.status.as_ref().and_then(|status| status.phase);
+            let replicas = agent.spec.runtime.as_ref().map_or(1, |settings| settings.replicas);
+            agent.spec.prompt_pack_ref.version.is_none()
+                && agent.metadata.deletion_timestamp.is_none()
+                && phase != Some(RuntimePhase::Failed)
+                && replicas > 0
+        };
+        self.users.iter().map(|agent| &**agent).filter(follows).collect()
+    }
 }
 
 impl Controller for PackController {
@@ -50,8 +73,13 @@ impl Controller for PackController {
                 packs.iter().filter(|pack| reads(pack)).map(|pack| Key::of(&**pack)).collect()
             })
             .changes::<AgentRuntime>(|change, _| {
-                let reference = |agent: &Arc<AgentRuntime>| agent.spec.prompt_pack_ref.clone();
-                if change.before.as_ref().map(reference) == change.after.as_ref().map(reference) {
+                let facts = |agent: &Arc<AgentRuntime>| {
+                    let status = agent.status.clone().unwrap_or_default();
+                    let replicas = agent.spec.runtime.as_ref().map(|settings| settings.replicas);
+                    let leaving = agent.metadata.deletion_timestamp.is_some();
+                    (agent.spec.prompt_pack_ref.clone(), replicas, leaving, status.phase, status.canary)
+                };
+                if change.before.as_ref().map(facts) == change.after.as_ref().map(facts) {
                     return Vec::new();
                 }
                 let agents = change.before.iter().chain(&change.after);
@@ -78,9 +106,8 @@ impl Controller for PackController {
         };
         let kept = view.list::<ConfigMapName>(&key.namespace).into_iter().filter(is_kept).collect();
         let agents = view.list::<AgentRuntime>(&key.namespace);
-        let users: Vec<_> = agents.iter().filter(|agent| agent.spec.prompt_pack_ref.name == key.name).collect();
-        let pinned = users.iter().filter_map(|agent| agent.spec.prompt_pack_ref.version.clone()).collect();
-        Ok(Some(Observed { pack, source, kept, active, agents: users.len(), pinned }))
+        let users = agents.into_iter().filter(|agent| agent.spec.prompt_pack_ref.name == key.name).collect();
+        Ok(Some(Observed { pack, source, kept, active, users }))
     }
 
     fn decide(&self, observed: &Observed, now: Timestamp) -> Decision {

@@ -1,6 +1,6 @@
 //! What is known about the tools of a registry. Pure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use api::omnia::tools::input_schema;
 use api::omnia::{
@@ -12,10 +12,15 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use serde_json::json;
+use tools::Found;
 
-use super::locate::{Said, named_place, port, ready, selects, url};
+use super::locate::{Said, named_place, of_service, port, ready, selects, url};
 use super::observe::Observed;
+use super::schemas::spill;
 use crate::omnia::Settings;
+
+/// More tools than this are not listed: an object has its limits.
+const MOST_TOOLS: usize = 2000;
 
 /// Decides.
 pub fn decide(observed: &Observed, settings: &Settings, now: Timestamp) -> Decision {
@@ -41,6 +46,7 @@ pub fn decide(observed: &Observed, settings: &Settings, now: Timestamp) -> Decis
         ..DiscoveredTool::default()
     }));
     once_each(&mut tools);
+    not_too_many(&mut tools);
     report(observed, settings, tools, &invalid, now)
 }
 
@@ -57,54 +63,121 @@ fn check(handler: &Handler) -> Result<(), String> {
 /// The tools that a handler stands for.
 fn find(observed: &Observed, settings: &Settings, handler: &Handler) -> Vec<DiscoveredTool> {
     let namespace = observed.registry.namespace().unwrap_or_default();
-    match (&handler.selector, &handler.tool) {
-        (Some(selector), _) => {
-            let found: Vec<&Service> =
-                observed.services.iter().map(AsRef::as_ref).filter(|s| selects(selector, &namespace, s)).collect();
-            if found.is_empty() {
-                let labels: Vec<String> =
-                    selector.match_labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-                let place = selector.namespace.as_deref().unwrap_or(&namespace);
-                let message = format!("no Service in namespace {place} has the labels {}", labels.join(", "));
-                return vec![unavailable(handler, handler_tool_name(handler), "ServiceNotFound", message)];
+    let Some(selector) = &handler.selector else { return named(observed, settings, handler) };
+    let found: Vec<&Service> =
+        observed.services.iter().map(AsRef::as_ref).filter(|s| selects(selector, &namespace, s)).collect();
+    if found.is_empty() {
+        let labels: Vec<String> = selector.match_labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let place = selector.namespace.as_deref().unwrap_or(&namespace);
+        let message = format!("no Service in namespace {place} has the labels {}", labels.join(", "));
+        return lost(observed, handler, None, "ServiceNotFound", &message);
+    }
+    found.into_iter().flat_map(|service| selected(observed, settings, handler, service)).collect()
+}
+
+/// The tools of a handler whose endpoint is written down.
+fn named(observed: &Observed, settings: &Settings, handler: &Handler) -> Vec<DiscoveredTool> {
+    let namespace = observed.registry.namespace().unwrap_or_default();
+    let tool = |reason: &str, message: String| match &handler.tool {
+        Some(tool) => vec![gone(card(handler, tool, handler.endpoint().map(Into::into)), reason, message)],
+        None => lost(observed, handler, None, reason, &message),
+    };
+    let Some(place) = named_place(handler) else {
+        return tool("Invalid", "the endpoint is no URL with a host".into());
+    };
+    if let Some(Err(message)) = observed.places.get(&place) {
+        return tool("Unreachable", message.clone());
+    }
+    let is_outside = observed.places.contains_key(&place);
+    if let Some(name) = place.service(&namespace, &settings.cluster_domain).filter(|_| !is_outside) {
+        match of_service(&name, &observed.services) {
+            Some(service) => {
+                if let Some(message) = not_ready(observed, service) {
+                    return tool("NoReadyEndpoints", message);
+                }
+                if handler.type_.is_discovered()
+                    && let Err(message) = port(service, Some(&place.port.to_string()))
+                {
+                    return tool("PortNotFound", message);
+                }
             }
-            found.into_iter().map(|service| behind(observed, settings, handler, service)).collect()
+            None if name.certain || !handler.type_.is_discovered() => {
+                return tool("ServiceNotFound", format!("there is no Service behind {}", place.host));
+            }
+            None => {}
         }
-        (None, Some(tool)) => vec![explicit(observed, settings, handler, tool)],
-        (None, None) => Vec::new(),
+    }
+    match &handler.tool {
+        Some(tool) => vec![card(handler, tool, handler.endpoint().map(Into::into))],
+        None => asked(observed, handler, None),
     }
 }
 
-/// A tool whose endpoint is written down.
-fn explicit(observed: &Observed, settings: &Settings, handler: &Handler, tool: &Tool) -> DiscoveredTool {
-    let namespace = observed.registry.namespace().unwrap_or_default();
-    let http = handler.http_config.as_ref().and_then(|config| config.endpoint.clone());
-    let grpc = handler.grpc_config.as_ref().and_then(|config| config.endpoint.clone());
-    let mut found = card(handler, tool, http.or(grpc));
-    let Some(place) = named_place(handler) else {
-        return gone(found, "Invalid", "the endpoint is no URL with a host".into());
+/// The tools behind a Service that was found by its labels.
+fn selected(observed: &Observed, settings: &Settings, handler: &Handler, service: &Service) -> Vec<DiscoveredTool> {
+    let said = Said::by(service).type_.and_then(|word| HandlerType::parse(&word));
+    if !said.unwrap_or(handler.type_).is_discovered() {
+        return vec![behind(observed, settings, handler, service)];
+    }
+    let wanted = handler.selector.as_ref().and_then(|selector| selector.port.as_deref());
+    if let Err(message) = port(service, wanted) {
+        return lost(observed, handler, Some(service), "PortNotFound", &message);
+    }
+    match not_ready(observed, service) {
+        Some(message) => lost(observed, handler, Some(service), "NoReadyEndpoints", &message),
+        None => asked(observed, handler, Some(service)),
+    }
+}
+
+/// What a server said about its tools.
+fn asked(observed: &Observed, handler: &Handler, service: Option<&Service>) -> Vec<DiscoveredTool> {
+    let of = service.map(|service| (service.namespace().unwrap_or_default(), service.name_any()));
+    match observed.answers.get(&(handler.name.clone(), of)) {
+        Some(Ok(found)) => found.iter().map(|found| discovered(handler, found)).collect(),
+        Some(Err(problem)) => lost(observed, handler, service, problem.reason, &problem.message),
+        None => lost(observed, handler, service, "NoReadyEndpoints", "nobody is there who could be asked"),
+    }
+}
+
+fn discovered(handler: &Handler, found: &Found) -> DiscoveredTool {
+    let tool = DiscoveredTool {
+        name: found.name.clone(),
+        handler_name: Some(handler.name.clone()),
+        description: Some(found.description.clone()).filter(|words| !words.is_empty()),
+        input_schema: Some(found.input_schema.clone()).filter(|schema| !schema.is_null()),
+        output_schema: found.output_schema.clone(),
+        endpoint: Some(found.endpoint.clone()).filter(|endpoint| !endpoint.is_empty()),
+        remote_name: found.remote_name.clone(),
+        operation: found.operation.clone(),
+        status: ToolAvailability::Available,
+        ..DiscoveredTool::default()
     };
-    if let Some(answer) = observed.places.get(&place) {
-        return match answer {
-            Ok(()) => found,
-            Err(message) => gone(found, "Unreachable", message.clone()),
-        };
+    match &found.problem {
+        Some(problem) => gone(tool, problem.reason, problem.message.clone()),
+        None => tool,
     }
-    let name = place.service(&namespace, &settings.cluster_domain);
-    let service = name.as_ref().and_then(|name| {
-        let is =
-            |s: &&std::sync::Arc<Service>| s.namespace().as_ref() == Some(&name.namespace) && s.name_any() == name.name;
-        observed.services.iter().find(is)
+}
+
+/// The tools that a handler had when it was last asked, which are not to be had now; itself if it never had any.
+fn lost(
+    observed: &Observed,
+    handler: &Handler,
+    service: Option<&Service>,
+    reason: &str,
+    message: &str,
+) -> Vec<DiscoveredTool> {
+    let here = service.map(|s| format!("://{}.{}.svc.", s.name_any(), s.namespace().unwrap_or_default()));
+    let known = observed.registry.status.iter().flat_map(|status| &status.discovered_tools);
+    let known = known.filter(|tool| tool.handler_name.as_ref() == Some(&handler.name)).filter(|tool| {
+        let endpoint = tool.endpoint.as_deref().unwrap_or_default();
+        !endpoint.is_empty() && here.as_ref().is_none_or(|here| endpoint.contains(here))
     });
-    match service {
-        Some(service) => {
-            if let Some(message) = not_ready(observed, service) {
-                found = gone(found, "NoReadyEndpoints", message);
-            }
-            found
-        }
-        None => gone(found, "ServiceNotFound", format!("there is no Service behind {}", place.host)),
+    let forgotten = |tool: &DiscoveredTool| DiscoveredTool { schema_ref: None, last_checked: None, ..tool.clone() };
+    let lost: Vec<DiscoveredTool> = known.map(|tool| gone(forgotten(tool), reason, message.to_owned())).collect();
+    if lost.is_empty() {
+        return vec![unavailable(handler, handler_tool_name(handler), reason, message.to_owned())];
     }
+    lost
 }
 
 /// A tool behind a Service that was found by its labels: the Service's annotations win over the handler's words.
@@ -122,7 +195,7 @@ fn behind(observed: &Observed, settings: &Settings, handler: &Handler, service: 
         Some((word, None)) => {
             return refuse(
                 "Invalid",
-                format!("Service {}: its tool-type {word:?} is neither http nor grpc", service.name_any()),
+                format!("Service {}: its tool-type {word:?} is none of http, grpc and openapi", service.name_any()),
             );
         }
     };
@@ -187,11 +260,34 @@ fn unavailable(handler: &Handler, name: String, reason: &str, message: String) -
     gone(found, reason, message)
 }
 
-fn gone(mut tool: DiscoveredTool, reason: &str, message: String) -> DiscoveredTool {
+pub(super) fn gone(mut tool: DiscoveredTool, reason: &str, message: String) -> DiscoveredTool {
     tool.status = ToolAvailability::Unavailable;
     tool.reason = Some(reason.into());
     tool.error = Some(message);
     tool
+}
+
+/// The first so many; for the rest their handlers are told.
+fn not_too_many(tools: &mut Vec<DiscoveredTool>) {
+    let Some(rest) = tools.len().checked_sub(MOST_TOOLS).filter(|rest| *rest > 0) else { return };
+    let rest = tools.split_off(tools.len() - rest);
+    let handlers: BTreeSet<Option<String>> = rest.into_iter().map(|tool| tool.handler_name).collect();
+    tools.extend(handlers.into_iter().map(|handler| {
+        let name = handler.as_deref().unwrap_or("tools").replace('-', "_");
+        let message =
+            format!("a registry holds {MOST_TOOLS} tools, and this handler's are too many: filter, or divide");
+        gone(DiscoveredTool { name, handler_name: handler, ..DiscoveredTool::default() }, "TooManyTools", message)
+    }));
+}
+
+/// Some names of many.
+fn some(names: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().checked_sub(SHOWN).filter(|rest| *rest > 0) {
+        Some(rest) => format!("{shown} and {rest} more"),
+        None => shown,
+    }
 }
 
 /// A model knows tools by name, so that a name can mean only one: the first.
@@ -215,6 +311,7 @@ fn report(
     let registry = &*observed.registry;
     let current = registry.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(&current.conditions, registry.metadata.generation, now);
+    let maps = spill(registry, &mut tools);
     since(&mut tools, &current, now);
     let available = tools.iter().filter(|tool| tool.status == ToolAvailability::Available).count();
     let phase = match available {
@@ -233,7 +330,7 @@ fn report(
     match phase {
         RegistryPhase::Ready => conditions.set("ToolsDiscovered", true, "AllAvailable", words),
         RegistryPhase::Degraded => {
-            conditions.set("ToolsDiscovered", true, "SomeUnavailable", format!("{words}; not: {}", missing.join(", ")))
+            conditions.set("ToolsDiscovered", true, "SomeUnavailable", format!("{words}; not: {}", some(&missing)))
         }
         _ => conditions.set("ToolsDiscovered", false, "NoneAvailable", words),
     };
@@ -247,10 +344,17 @@ fn report(
         conditions: conditions.finish(),
     };
     let mut decision = Decision::none();
+    for map in &maps {
+        decision.apply(map);
+    }
     tell(registry, current.phase, phase, &missing, &mut decision);
     decision.status(registry, registry.status.as_ref(), &status);
-    if !observed.places.is_empty() {
-        // Nothing tells of what happens outside of the cluster.
+    let wanted: BTreeSet<String> = maps.iter().map(ResourceExt::name_any).collect();
+    for map in observed.maps.iter().filter(|map| !wanted.contains(&map.name_any())) {
+        decision.delete(&**map);
+    }
+    if !observed.places.is_empty() || !observed.answers.is_empty() {
+        // Nothing tells of what happens outside of the cluster, nor of what a server has new.
         decision.look_again(now + settings.recheck);
     }
     decision
@@ -258,11 +362,10 @@ fn report(
 
 /// A tool that says the same as before has said it since then.
 fn since(tools: &mut [DiscoveredTool], current: &ToolRegistryStatus, now: Timestamp) {
+    let mark = |tool: &DiscoveredTool| (tool.name.clone(), tool.handler_name.clone(), tool.endpoint.clone());
+    let before: HashMap<_, &DiscoveredTool> = current.discovered_tools.iter().map(|tool| (mark(tool), tool)).collect();
     for tool in tools {
-        let before = current.discovered_tools.iter().find(|before| {
-            before.name == tool.name && before.handler_name == tool.handler_name && before.endpoint == tool.endpoint
-        });
-        let same = before.filter(|before| before.status == tool.status && before.error == tool.error);
+        let same = before.get(&mark(tool)).filter(|before| before.status == tool.status && before.error == tool.error);
         tool.last_checked = same.and_then(|before| before.last_checked.clone()).or(Some(Time(now)));
     }
 }
@@ -277,7 +380,7 @@ fn tell(
     if before == Some(after) {
         return;
     }
-    let missing = missing.join(", ");
+    let missing = some(missing);
     match after {
         RegistryPhase::Ready => decision.event(Event::normal(registry, "Ready", "Discover", "all tools are available")),
         RegistryPhase::Degraded => {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use api::omnia::{Handler, HandlerType, ServiceSelector, names};
 use k8s_openapi::api::core::v1::{Service, ServicePort};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt;
+
+use super::question::Stop;
 
 /// Ties an `EndpointSlice` to its Service.
 pub(super) const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
@@ -65,9 +67,58 @@ pub(super) struct ServiceName {
 
 /// The place that a handler names itself.
 pub(super) fn named_place(handler: &Handler) -> Option<Place> {
-    let http = handler.http_config.as_ref().and_then(|config| config.endpoint.as_deref());
-    let grpc = handler.grpc_config.as_ref().and_then(|config| config.endpoint.as_deref());
-    http.or(grpc).and_then(Place::parse)
+    handler.endpoint().and_then(Place::parse)
+}
+
+/// The Service of this name.
+pub(super) fn of_service<'a>(name: &ServiceName, services: &'a [Arc<Service>]) -> Option<&'a Service> {
+    let is = |s: &&Arc<Service>| s.namespace().as_ref() == Some(&name.namespace) && s.name_any() == name.name;
+    services.iter().find(is).map(AsRef::as_ref)
+}
+
+/// Who answers at a port of a Service: its ready endpoints. `None` when it has no such port.
+pub(super) fn stops(service: &Service, port: u16, slices: &[Arc<EndpointSlice>]) -> Option<Vec<Stop>> {
+    let spec = service.spec.as_ref()?;
+    if spec.type_.as_deref() == Some("ExternalName") {
+        return Some(spec.external_name.iter().map(|host| Stop::Host(Place { host: host.clone(), port })).collect());
+    }
+    let named = spec.ports.iter().flatten().find(|known| known.port == i32::from(port))?;
+    let (namespace, name) = (service.namespace().unwrap_or_default(), service.name_any());
+    let mut stops = Vec::new();
+    for slice in slices_of(&namespace, &name, slices) {
+        let same = |name: Option<&str>| name.unwrap_or_default() == named.name.as_deref().unwrap_or_default();
+        let Some(target) = slice.ports.iter().flatten().find(|port| same(port.name.as_deref())).and_then(|p| p.port)
+        else {
+            continue;
+        };
+        let Ok(port) = u16::try_from(target) else { continue };
+        for endpoint in slice.endpoints.iter().filter(|endpoint| is_ready(endpoint)) {
+            let pod = endpoint.target_ref.as_ref().filter(|target| target.kind.as_deref() == Some("Pod"));
+            match pod.and_then(|pod| pod.name.clone()) {
+                Some(name) => stops.push(Stop::Pod { namespace: namespace.clone(), name, port }),
+                None => stops
+                    .extend(endpoint.addresses.iter().map(|address| Stop::Host(Place { host: address.clone(), port }))),
+            }
+        }
+    }
+    stops.sort();
+    Some(stops)
+}
+
+fn slices_of<'a>(
+    namespace: &'a str,
+    service: &'a str,
+    slices: &'a [Arc<EndpointSlice>],
+) -> impl Iterator<Item = &'a Arc<EndpointSlice>> {
+    slices
+        .iter()
+        .filter(move |slice| slice.metadata.namespace.as_deref() == Some(namespace))
+        .filter(move |slice| slice.labels().get(SERVICE_NAME_LABEL).is_some_and(|name| name == service))
+}
+
+/// Unset means ready, as Kubernetes defines it.
+fn is_ready(endpoint: &Endpoint) -> bool {
+    endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)
 }
 
 /// Whether a selector of a registry in `namespace` means this Service.
@@ -102,18 +153,8 @@ pub(super) fn port<'a>(service: &'a Service, wanted: Option<&str>) -> Result<&'a
 
 /// How many endpoints of a Service are ready.
 pub(super) fn ready(namespace: &str, service: &str, slices: &[Arc<EndpointSlice>]) -> usize {
-    slices
-        .iter()
-        .filter(|slice| slice.metadata.namespace.as_deref() == Some(namespace))
-        .filter(|slice| slice.labels().get(SERVICE_NAME_LABEL).is_some_and(|name| name == service))
-        .flat_map(|slice| &slice.endpoints)
-        .filter(|endpoint| {
-            let ready = endpoint.conditions.as_ref().and_then(|conditions| conditions.ready);
-            // Unset means ready, as Kubernetes defines it.
-            ready.unwrap_or(true)
-        })
-        .map(|endpoint| endpoint.addresses.len())
-        .sum()
+    let endpoints = slices_of(namespace, service, slices).flat_map(|slice| &slice.endpoints);
+    endpoints.filter(|endpoint| is_ready(endpoint)).map(|endpoint| endpoint.addresses.len()).sum()
 }
 
 /// What the annotations of a Service say about the tool behind it.
@@ -144,7 +185,8 @@ pub(super) fn url(service: &Service, port: i32, type_: HandlerType, path: Option
     let namespace = service.namespace().unwrap_or_default();
     let path = path.unwrap_or_default();
     let slash = if path.is_empty() || path.starts_with('/') { "" } else { "/" };
-    format!("{}://{}.{namespace}.svc.{domain}:{port}{slash}{path}", type_.as_str(), service.name_any())
+    let scheme = if type_ == HandlerType::Grpc { "grpc" } else { "http" };
+    format!("{scheme}://{}.{namespace}.svc.{domain}:{port}{slash}{path}", service.name_any())
 }
 
 #[cfg(test)]

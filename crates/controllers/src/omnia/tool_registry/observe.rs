@@ -3,15 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::omnia::ToolRegistry;
+use api::omnia::{ToolRegistry, names};
 use engine::{Controller, Decision, Error, Key, View, Watches};
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
+use kube::core::{Expression, Selector};
 
+use super::discover::Answer;
 use super::locate::{Place, SERVICE_NAME_LABEL, ServiceName, named_place, selects};
+use super::question::{Asked, questions};
+use super::schemas::COMPONENT;
 use crate::omnia::Settings;
 
 /// Places that are asked at the same time.
@@ -34,6 +38,10 @@ pub struct Observed {
     pub slices: Vec<Arc<EndpointSlice>>,
     /// Places outside of the cluster, and whether they answered.
     pub places: BTreeMap<Place, Result<(), String>>,
+    /// What servers said about their tools.
+    pub answers: BTreeMap<Asked, Answer>,
+    /// The `ConfigMaps` that hold what did not fit into the status.
+    pub maps: Vec<Arc<ConfigMap>>,
 }
 
 impl Controller for RegistryController {
@@ -42,13 +50,15 @@ impl Controller for RegistryController {
 
     fn watches(&self) -> Watches {
         let (domain, again) = (self.settings.cluster_domain.clone(), self.settings.cluster_domain.clone());
+        let schemas: Selector = Expression::Equal(names::COMPONENT_LABEL.into(), COMPONENT.into()).into();
         Watches::of::<ToolRegistry>()
+            .owned_selected::<ConfigMap>("ToolRegistry", schemas)
             .mapped::<Service>(move |service, view| registries_of(service, view, &domain))
             .mapped::<EndpointSlice>(move |slice, view| {
-            let service = slice.labels().get(SERVICE_NAME_LABEL).cloned().unwrap_or_default();
-            let key = Key::new(slice.namespace().unwrap_or_default(), service);
-            view.cached::<Service>(&key).map(|service| registries_of(&service, view, &again)).unwrap_or_default()
-        })
+                let service = slice.labels().get(SERVICE_NAME_LABEL).cloned().unwrap_or_default();
+                let key = Key::new(slice.namespace().unwrap_or_default(), service);
+                view.cached::<Service>(&key).map(|service| registries_of(&service, view, &again)).unwrap_or_default()
+            })
     }
 
     async fn observe(&self, key: &Key, view: &View) -> Result<Option<Observed>, Error> {
@@ -66,16 +76,17 @@ impl Controller for RegistryController {
             match place.service(&key.namespace, &self.settings.cluster_domain) {
                 Some(name) => match view.cached::<Service>(&Key::new(&name.namespace, &name.name)) {
                     Some(service) => services.push(service),
-                    None if name.certain => {}
+                    None if name.certain || handler.type_.is_discovered() => {}
                     None => drop(outside.insert(place)),
                 },
+                None if handler.type_.is_discovered() => {}
                 None => drop(outside.insert(place)),
             }
         }
         services.sort_by_key(|service| Key::of(&**service));
         services.dedup_by_key(|service| Key::of(&**service));
         let namespaces: BTreeSet<String> = services.iter().filter_map(|service| service.namespace()).collect();
-        let slices = namespaces.iter().flat_map(|namespace| view.list::<EndpointSlice>(namespace)).collect();
+        let slices: Vec<_> = namespaces.iter().flat_map(|namespace| view.list::<EndpointSlice>(namespace)).collect();
         let places = futures::stream::iter(outside)
             .map(|place| async {
                 let answer = self.settings.reach.connect(&place.host, place.port).await;
@@ -84,7 +95,21 @@ impl Controller for RegistryController {
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        Ok(Some(Observed { registry, services, slices, places }))
+        let questions = questions(&registry, &services, &slices, &self.settings);
+        let answers = futures::stream::iter(questions)
+            .map(|question| async move {
+                let answer = self.settings.discover.ask(&question).await;
+                (question.asked, answer)
+            })
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
+        let is_ours = |map: &Arc<ConfigMap>| {
+            let owners = map.owner_references();
+            owners.iter().any(|owner| owner.kind == "ToolRegistry" && owner.name == key.name)
+        };
+        let maps = view.list::<ConfigMap>(&key.namespace).into_iter().filter(is_ours).collect();
+        Ok(Some(Observed { registry, services, slices, places, answers, maps }))
     }
 
     fn decide(&self, observed: &Observed, now: Timestamp) -> Decision {

@@ -1,0 +1,120 @@
+//! Asks servers what tools they have.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use tools::connect::{Connect, Network, Stream};
+use tools::{Client, Found, Problem};
+
+use super::locate::Place;
+use super::question::{Question, Stop, What};
+use crate::ask::{Dial, Server};
+
+/// What a server says about its tools.
+pub type Answer = Result<Vec<Found>, Problem>;
+
+/// Asks servers what tools they have. Implementations bound what they do in time and size.
+pub trait Discover: fmt::Debug + Send + Sync + 'static {
+    /// Asks.
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer>;
+}
+
+/// An answer that is not older is given again: a registry is looked at again because of its own status, and a server that
+/// says something else each time must not make that a circle.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// Asks over the network, and Pods as `dial` reaches them.
+pub struct Asker {
+    dial: Option<Arc<dyn Dial>>,
+    known: Mutex<BTreeMap<Question, (Instant, Answer)>>,
+}
+
+impl Asker {
+    /// Reaches Pods by `dial`; without it, only what the network knows.
+    pub fn new(dial: Option<Arc<dyn Dial>>) -> Self {
+        Self { dial, known: Mutex::default() }
+    }
+
+    async fn answer(&self, question: &Question) -> Answer {
+        let (place, stops) = (question.place.clone(), question.stops.clone());
+        let client = Client::through(Arc::new(Route { place, stops, dial: self.dial.clone() }))?;
+        match &question.what {
+            What::OpenApi(source) => client.operations(source, question.patience).await,
+        }
+    }
+}
+
+impl fmt::Debug for Asker {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Asker").finish_non_exhaustive()
+    }
+}
+
+impl Discover for Asker {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let known = self.known.lock().get(question).filter(|(at, _)| at.elapsed() < FRESH).cloned();
+            if let Some((_, answer)) = known {
+                return answer;
+            }
+            let answer = self.answer(question).await;
+            let mut known = self.known.lock();
+            known.retain(|_, (at, _)| at.elapsed() < FRESH);
+            known.insert(question.clone(), (Instant::now(), answer.clone()));
+            answer
+        })
+    }
+}
+
+/// The way to one place, and to no other.
+struct Route {
+    place: Place,
+    stops: Vec<Stop>,
+    dial: Option<Arc<dyn Dial>>,
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Route").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl Route {
+    async fn stop(&self, stop: &Stop) -> io::Result<Box<dyn Stream>> {
+        match (stop, &self.dial) {
+            (Stop::Host(place), _) => Network.connect(&place.host, place.port).await,
+            (Stop::Pod { namespace, name, port }, Some(dial)) => {
+                let server = Server { namespace: namespace.clone(), pod: name.clone(), port: *port };
+                Ok(Box::new(dial.dial(&server).await?) as Box<dyn Stream>)
+            }
+            (Stop::Pod { .. }, None) => Err(io::Error::other("there is no way to Pods from here")),
+        }
+    }
+}
+
+impl Connect for Route {
+    fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
+        Box::pin(async move {
+            if !host.eq_ignore_ascii_case(&self.place.host) || port != self.place.port {
+                let message = format!("{host}:{port} is not what the handler names");
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+            }
+            let mut failed = None;
+            for stop in &self.stops {
+                match self.stop(stop).await {
+                    Ok(stream) => return Ok(stream),
+                    Err(error) => failed = Some(error),
+                }
+            }
+            match failed {
+                Some(error) => Err(error),
+                None => Network.connect(host, port).await,
+            }
+        })
+    }
+}

@@ -1,0 +1,202 @@
+//! What becomes of what servers say about their tools.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::omnia::{DiscoveredTool, Operation};
+use engine::{Engine, Step};
+use futures::future::BoxFuture;
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::ConfigMap;
+use orrery_controllers::Options;
+use orrery_controllers::kubeopencode::session::NoSessions;
+use orrery_controllers::omnia::Settings;
+use orrery_controllers::omnia::tool_registry::discover::{Answer, Discover};
+use orrery_controllers::omnia::tool_registry::{Observed, Question, Stop, decide};
+use rstest::rstest;
+use serde_json::{Value, json};
+use tools::{Found, Problem};
+
+use crate::omnia_tools::{registry, serve};
+use crate::support::{at, condition, status, steps};
+
+const OPENAPI: &str =
+    "  handlers: [{ name: shop, type: openapi, openAPIConfig: { specURL: 'http://one.team.svc/openapi.json' } }]";
+
+fn found(name: &str, words: usize) -> Found {
+    Found {
+        name: name.into(),
+        description: format!("Does {name}."),
+        input_schema: json!({ "type": "object", "description": "x".repeat(words) }),
+        endpoint: "http://one.team.svc/".into(),
+        operation: Some(Operation { method: "GET".into(), path: format!("/{name}"), ..Operation::default() }),
+        ..Found::default()
+    }
+}
+
+fn observed(answer: Answer) -> Observed {
+    let mut observed = registry(OPENAPI);
+    serve(&mut observed, "one", &json!({}), &json!([{ "port": 80 }]), &[true]);
+    observed.answers.insert(("shop".into(), None), answer);
+    observed
+}
+
+fn now() -> jiff::Timestamp {
+    at("2026-01-01T00:00:00Z")
+}
+
+#[rstest]
+#[case::all(&[None, None], "Ready", "AllAvailable")]
+#[case::some(&[None, Some("InvalidSchema")], "Degraded", "SomeUnavailable")]
+#[case::none(&[Some("Unsupported")], "Failed", "NoneAvailable")]
+fn what_a_server_says_is_recorded(
+    #[case] problems: &[Option<&'static str>],
+    #[case] phase: &str,
+    #[case] reason: &str,
+) {
+    let tool = |(number, problem): (usize, Option<&'static str>)| Found {
+        problem: problem.map(|reason| Problem { reason, message: "why".into() }),
+        ..found(&format!("t{number}"), 1)
+    };
+    let observed = observed(Ok(problems.iter().copied().enumerate().map(tool).collect()));
+    let decision = decide(&observed, &Settings::default(), now());
+    let status = status(&decision);
+    assert_eq!(status["phase"], phase, "{status:#}");
+    assert_eq!(condition(&status, "ToolsDiscovered").1, reason);
+    let tools = status["discoveredTools"].as_array().unwrap();
+    assert_eq!(tools.len(), problems.len());
+    for (tool, problem) in tools.iter().zip(problems) {
+        assert_eq!(tool["reason"], problem.map_or(Value::Null, Into::into));
+        assert_eq!((&tool["handlerName"], &tool["endpoint"]), (&json!("shop"), &json!("http://one.team.svc/")));
+    }
+    assert_eq!(tools[0]["operation"], json!({ "method": "GET", "path": "/t0" }));
+    assert_eq!(decision.look_again, Some(now() + SignedDuration::from_mins(1)), "servers are asked again");
+}
+
+#[test]
+fn tools_of_a_server_that_is_gone_stay_listed_as_unavailable() {
+    let mut observed = observed(Ok(vec![found("a", 1), found("b", 1)]));
+    let mut known = (*observed.registry).clone();
+    known.status = Some(serde_json::from_value(status(&decide(&observed, &Settings::default(), now()))).unwrap());
+    observed.registry = Arc::new(known);
+    let problem = Problem { reason: "Timeout", message: "no answer within 10s".into() };
+    observed.answers.insert(("shop".into(), None), Err(problem));
+    let status = status(&decide(&observed, &Settings::default(), now()));
+    let tools: Vec<(&Value, &Value, &Value)> = status["discoveredTools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| (&tool["name"], &tool["reason"], &tool["error"]))
+        .collect();
+    let error = json!("no answer within 10s");
+    assert_eq!(tools, [(&json!("a"), &json!("Timeout"), &error), (&json!("b"), &json!("Timeout"), &error)]);
+    assert_eq!(status["phase"], "Failed");
+}
+
+#[rstest]
+#[case::refused(Some(Problem { reason: "Refused", message: "answered 500".into() }), &[true], "Refused")]
+#[case::not_ready(None, &[false], "NoReadyEndpoints")]
+fn a_server_that_never_answered_is_listed_by_its_handler(
+    #[case] problem: Option<Problem>,
+    #[case] ready: &[bool],
+    #[case] reason: &str,
+) {
+    let mut observed = registry(OPENAPI);
+    serve(&mut observed, "one", &json!({}), &json!([{ "port": 80 }]), ready);
+    observed.answers = problem.map(|problem| (("shop".to_owned(), None), Err(problem))).into_iter().collect();
+    let status = status(&decide(&observed, &Settings::default(), now()));
+    assert_eq!(
+        (&status["discoveredTools"][0]["name"], &status["discoveredTools"][0]["reason"]),
+        (&json!("shop"), &json!(reason))
+    );
+}
+
+#[test]
+fn schemas_that_do_not_fit_go_to_config_maps_that_the_status_names() {
+    let many: Vec<Found> = (0..20).map(|n| found(&format!("t{n}"), 100_000)).collect();
+    let mut observed = observed(Ok(many));
+    let decision = decide(&observed, &Settings::default(), now());
+    let maps: Vec<ConfigMap> = decision
+        .steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Apply(object) if object.resource.kind == "ConfigMap" => {
+                Some(serde_json::from_value(object.value.clone()).unwrap())
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(maps.len(), 3, "{:?}", steps(&decision));
+    let status = status(&decision);
+    assert!(status.to_string().len() < 16 << 10);
+    for tool in status["discoveredTools"].as_array().unwrap() {
+        let tool: DiscoveredTool = serde_json::from_value(tool.clone()).unwrap();
+        let reference = tool.schema_ref.unwrap();
+        let map = maps.iter().find(|map| map.metadata.name.as_ref() == Some(&reference.config_map)).unwrap();
+        let details: Value = serde_json::from_str(&map.data.as_ref().unwrap()[&reference.key]).unwrap();
+        assert_eq!(details["inputSchema"]["description"].as_str().unwrap().len(), 100_000);
+        assert_eq!(details["operation"]["path"], format!("/{}", tool.name));
+    }
+    assert_eq!(steps(&decision).last().unwrap(), "patch status ToolRegistry desk", "what it names is there before it");
+
+    // When they fit again, nothing is left behind.
+    observed.answers.insert(("shop".into(), None), Ok(vec![found("t", 1)]));
+    observed.maps = maps.into_iter().map(Arc::new).collect();
+    let after = steps(&decide(&observed, &Settings::default(), now()));
+    assert_eq!(after.iter().filter(|step| step.starts_with("delete ConfigMap")).count(), 3, "{after:?}");
+}
+
+#[test]
+fn more_tools_than_an_object_holds_are_not_listed() {
+    let many: Vec<Found> = (0..2500).map(|n| found(&format!("t{n}"), 1)).collect();
+    let status = status(&decide(&observed(Ok(many)), &Settings::default(), now()));
+    let tools = status["discoveredTools"].as_array().unwrap();
+    assert_eq!((tools.len(), &tools[2000]["reason"]), (2001, &json!("TooManyTools")));
+    let message = condition_message(&status);
+    assert!(message.len() < 1000, "{message}");
+}
+
+fn condition_message(status: &Value) -> String {
+    let conditions = status["conditions"].as_array().unwrap();
+    conditions.iter().map(|condition| condition["message"].as_str().unwrap()).collect()
+}
+
+/// A server that has as many tools as it has Pods. Those called big have big ones.
+#[derive(Debug)]
+struct Counting;
+
+impl Discover for Counting {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let pods = question.stops.iter().filter(|stop| matches!(stop, Stop::Pod { .. })).count();
+            let big =
+                question.stops.iter().any(|stop| matches!(stop, Stop::Pod { name, .. } if name.starts_with("big")));
+            let words = if big { 120_000 } else { 10 };
+            Ok((0..pods).map(|n| found(&format!("t{n}"), words)).collect())
+        })
+    }
+}
+
+/// The controllers, with servers that answer without a network.
+pub fn controllers(engine: Engine) -> Engine {
+    let mut options = Options::default();
+    options.omnia.discover = Arc::new(Counting);
+    orrery_controllers::install(engine, &options, Arc::new(NoSessions))
+}
+
+#[test]
+fn answers_are_kept_apart_by_service() {
+    let mut observed =
+        registry("  handlers: [{ name: shops, type: openapi, selector: { matchLabels: { role: shop } } }]");
+    let meta = json!({ "labels": { "role": "shop" } });
+    for name in ["one", "two"] {
+        serve(&mut observed, name, &meta, &json!([{ "port": 80 }]), &[true]);
+    }
+    let of = |name: &str| ("shops".to_owned(), Some(("team".to_owned(), name.to_owned())));
+    observed.answers = BTreeMap::from([
+        (of("one"), Ok(vec![found("a", 1)])),
+        (of("two"), Err(Problem { reason: "Refused", message: "no".into() })),
+    ]);
+    let status = status(&decide(&observed, &Settings::default(), now()));
+    assert_eq!(status["phase"], "Degraded", "{status:#}");
+}
