@@ -10,7 +10,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::omnia_scenarios::{HOUR, is, object, runtime, stand, write_content};
-use crate::scenarios::{Scenario, prove};
+use crate::scenarios::{Scenario, prove, thoroughness};
 use crate::world::{World, controllers};
 
 #[rstest]
@@ -21,7 +21,7 @@ use crate::world::{World, controllers};
 #[case::an_aborted_canary_leaves_nothing_behind(aborted)]
 #[tokio::test]
 async fn the_end_is_the_same_in_any_weather(#[case] scenario: Scenario) {
-    prove(scenario, controllers).await.unwrap();
+    prove(scenario, controllers, thoroughness()).await.unwrap().publish();
 }
 
 fn status(world: &World, plural: &str) -> Value {
