@@ -217,8 +217,9 @@ pub(super) fn service_to(observed: &Observed, name: String, component: &str) -> 
 /// A Service by which the router reaches one side, and that side's runtimes each other's conversations.
 pub(super) fn service_for_router(observed: &Observed, name: String, side: Side) -> Service {
     let mut service = service_to(observed, name, side.component());
-    let ports = service.spec.as_mut().and_then(|spec| spec.ports.as_mut());
-    ports.into_iter().for_each(|ports| ports.push(service_port("grpc", RUNTIME_PORT)));
+    if let Some(ports) = service.spec.as_mut().and_then(|spec| spec.ports.as_mut()) {
+        ports.push(service_port("grpc", RUNTIME_PORT));
+    }
     service
 }
 
