@@ -127,7 +127,7 @@ async fn a_refusal_names_the_field() {
     }
     let long = format!(
         "kind: AgentRuntime\nmetadata: {{ name: {} }}\nspec: {{ promptPackRef: {{ name: p }}, facade: {{}} }}",
-        "x".repeat(58)
+        "x".repeat(57)
     );
-    assert!(create(&plane, &long).await.expect_err("too long").contains("at most 57 characters"));
+    assert!(create(&plane, &long).await.expect_err("too long").contains("at most 56 characters"));
 }
