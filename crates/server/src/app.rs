@@ -366,6 +366,31 @@ fn actions(routes: Routes) -> Routes {
             packs::content,
         )
         .serve(
+            Operation::post(at("promptpacks", "promote"), "Make a pack's canary the active version")
+                .tag("PromptPack")
+                .answers(Answer::View("PromptPack")),
+            actions::promote_pack,
+        )
+        .serve(
+            Operation::post(at("promptpacks", "abort"), "End a pack's canary")
+                .tag("PromptPack")
+                .answers(Answer::View("PromptPack")),
+            actions::abort_pack,
+        )
+        .serve(
+            Operation::post(at("promptpacks", "retry"), "Try a version again whose canary was aborted")
+                .tag("PromptPack")
+                .answers(Answer::View("PromptPack")),
+            actions::retry_pack,
+        )
+        .serve(
+            Operation::post(at("promptpacks", "weight"), "Give a pack's canary another share of the sessions")
+                .tag("PromptPack")
+                .query::<actions::Share>()
+                .answers(Answer::View("PromptPack")),
+            actions::weigh_pack,
+        )
+        .serve(
             Operation::post(
                 at("agentruntimes", "chat"),
                 "Say something to a runtime; it answers by server-sent events",

@@ -9,6 +9,7 @@ import { RuntimeTree } from "../parts/Tree";
 import { pathOf, request } from "../plane/api";
 import { useList } from "../plane/store";
 import type { Item, Pack, Plural, Policy, Provider, Registry, Runtime, Tool } from "../plane/types";
+import { Canary } from "./Canary";
 import { OMNIA, rules } from "./kinds";
 
 export function OmniaOverview({ plural, item }: { plural: Plural; item: Item }) {
@@ -45,6 +46,7 @@ function PackOverview({ pack }: { pack: Pack }) {
   return (
     <>
       {pack.description ? <p>{pack.description}</p> : null}
+      <Canary pack={pack} />
       {active ? (
         <>
           <h2>Prompts of version {active.version}</h2>
