@@ -34,8 +34,8 @@ use crate::query::ListQuery;
 use crate::resources::{self, ObjectPath, ObjectQuery};
 use crate::routes::{Answer, Operation, Routes};
 use crate::{
-    Sessions, actions, assets, chat, events, logs, openapi, packs, peer, policies, search, stream, terminal, trace,
-    upcoming,
+    Sessions, actions, assets, chat, events, logs, openapi, packs, peer, policies, registries, search, stream,
+    terminal, trace, upcoming,
 };
 
 const V1: &str = "/api/v1";
@@ -399,6 +399,12 @@ fn actions(routes: Routes) -> Routes {
             .body("Chat")
             .answers(Answer::Events),
             chat::chat,
+        )
+        .serve(
+            Operation::get(at("toolregistries", "details"), "The description and the schemas of a tool")
+                .tag("ToolRegistry")
+                .query::<registries::Wanted>(),
+            registries::details,
         )
         .serve(
             Operation::get(at("agentpolicies", "effect"), "Which tools a policy leaves to the agents it is for")

@@ -161,6 +161,18 @@ pub async fn packs(world: &World) {
     let change = Patch::Merge(json!({"status": {"phase": "Degraded", "discoveredTools": found}}));
     let registries = Api::<ToolRegistry>::namespaced(world.client.clone(), "blue");
     registries.patch_status("tools", &PatchParams::default(), &change).await.unwrap();
+    // A tool's schema is in the status, or in the ConfigMap that the status names.
+    let tool = |name: &str| at(&format!("toolregistries/tools/details?tool={name}"));
+    ada.get(&tool("nothing")).await.refused(404);
+    let kept = json!({"configMap": "tools-0", "key": "look", "digest": "x"});
+    let found = json!([{"name": "look", "status": "Available", "schemaRef": kept}, {"name": "pay", "status": "Unavailable", "inputSchema": {"type": "object"}}]);
+    let change = Patch::Merge(json!({"status": {"discoveredTools": found}}));
+    registries.patch_status("tools", &PatchParams::default(), &change).await.unwrap();
+    let text = json!({"inputSchema": {"type": "object", "title": "large"}}).to_string();
+    world.create::<ConfigMap>(Some("blue"), json!({"metadata": {"name": "tools-0"}, "data": {"look": text}})).await;
+    assert_eq!(ada.get(&tool("look")).await.json()["inputSchema"]["title"], "large");
+    assert_eq!(ada.get(&tool("pay")).await.json()["inputSchema"]["type"], "object");
+    bob.get(&tool("look")).await.refused(403);
     let policy = json!({"name": "careful", "toolBlocklist": ["pay"]});
     assert_eq!(ada.post(&at("agentpolicies"), &policy).await.code, 201);
     let effect = bob.get(&at("agentpolicies/careful/effect")).await.json();
