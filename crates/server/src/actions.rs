@@ -128,6 +128,59 @@ pub async fn cron_task_history(
     resources::list(tasks, &app, &caller, Some(&namespace), &query, &headers).await
 }
 
+/// `POST …/promptpacks/{name}/promote`: the canary becomes the active version, whatever its share and numbers.
+pub async fn promote_pack(Extension(caller): Extension<Caller>, path: ObjectPath) -> Result<Response> {
+    conclude("promote", caller, path).await
+}
+
+/// `POST …/promptpacks/{name}/abort`: the canary ends, and every session is with the active version again.
+pub async fn abort_pack(Extension(caller): Extension<Caller>, path: ObjectPath) -> Result<Response> {
+    conclude("abort", caller, path).await
+}
+
+/// Names the version that is meant, so that a click that comes late does not hit the next one.
+async fn conclude(verb: &str, caller: Caller, path: ObjectPath) -> Result<Response> {
+    let target = Target::new("promptpacks", caller, path);
+    let pack = target.get().await?;
+    let Some(version) = pack.data["status"]["canaryVersion"].as_str().map(str::to_owned) else {
+        return Err(target.conflict("has no canary: nothing to decide"));
+    };
+    target.patch(&pack, json!({"spec": {"rollout": {"canary": {verb: version}}}})).await
+}
+
+/// `POST …/promptpacks/{name}/retry`: a version whose canary somebody aborted is tried again.
+pub async fn retry_pack(Extension(caller): Extension<Caller>, path: ObjectPath) -> Result<Response> {
+    let target = Target::new("promptpacks", caller, path);
+    let pack = target.get().await?;
+    if pack.data["spec"]["rollout"]["canary"]["abort"].is_null() {
+        return Err(target.conflict("has no version that somebody aborted. Write another version to try again"));
+    }
+    target.patch(&pack, json!({"spec": {"rollout": {"canary": {"abort": null}}}})).await
+}
+
+/// A canary's share of the sessions.
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    /// In percent. 100 promotes, and stays for the next version.
+    #[schemars(range(min = 0, max = 100))]
+    percent: u8,
+}
+
+/// `POST …/promptpacks/{name}/weight?percent=25`: the canary gets another share of the sessions at once.
+pub async fn weigh_pack(
+    Extension(caller): Extension<Caller>,
+    path: ObjectPath,
+    Query(share): Query<Share>,
+) -> Result<Response> {
+    let target = Target::new("promptpacks", caller, path);
+    let pack = target.get().await?;
+    if pack.data["spec"]["rollout"]["type"] != "canary" {
+        return Err(target.conflict("has no canary: spec.rollout.type is immediate"));
+    }
+    target.patch(&pack, json!({"spec": {"rollout": {"canary": {"weight": share.percent}}}})).await
+}
+
 /// Do it although Tasks run.
 #[derive(Debug, Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]

@@ -34,8 +34,8 @@ use crate::query::ListQuery;
 use crate::resources::{self, ObjectPath, ObjectQuery};
 use crate::routes::{Answer, Operation, Routes};
 use crate::{
-    Sessions, actions, assets, chat, events, logs, openapi, packs, peer, policies, search, stream, terminal, trace,
-    upcoming,
+    Sessions, actions, assets, chat, events, logs, openapi, packs, peer, policies, registries, search, stream,
+    terminal, trace, upcoming,
 };
 
 const V1: &str = "/api/v1";
@@ -366,6 +366,31 @@ fn actions(routes: Routes) -> Routes {
             packs::content,
         )
         .serve(
+            Operation::post(at("promptpacks", "promote"), "Make a pack's canary the active version")
+                .tag("PromptPack")
+                .answers(Answer::View("PromptPack")),
+            actions::promote_pack,
+        )
+        .serve(
+            Operation::post(at("promptpacks", "abort"), "End a pack's canary")
+                .tag("PromptPack")
+                .answers(Answer::View("PromptPack")),
+            actions::abort_pack,
+        )
+        .serve(
+            Operation::post(at("promptpacks", "retry"), "Try a version again whose canary was aborted")
+                .tag("PromptPack")
+                .answers(Answer::View("PromptPack")),
+            actions::retry_pack,
+        )
+        .serve(
+            Operation::post(at("promptpacks", "weight"), "Give a pack's canary another share of the sessions")
+                .tag("PromptPack")
+                .query::<actions::Share>()
+                .answers(Answer::View("PromptPack")),
+            actions::weigh_pack,
+        )
+        .serve(
             Operation::post(
                 at("agentruntimes", "chat"),
                 "Say something to a runtime; it answers by server-sent events",
@@ -374,6 +399,12 @@ fn actions(routes: Routes) -> Routes {
             .body("Chat")
             .answers(Answer::Events),
             chat::chat,
+        )
+        .serve(
+            Operation::get(at("toolregistries", "details"), "The description and the schemas of a tool")
+                .tag("ToolRegistry")
+                .query::<registries::Wanted>(),
+            registries::details,
         )
         .serve(
             Operation::get(at("agentpolicies", "effect"), "Which tools a policy leaves to the agents it is for")

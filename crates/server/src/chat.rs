@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use api::omnia::routing::SESSION_HEADER;
 use axum::body::{Body, Bytes};
 use axum::extract::{Extension, State};
 use axum::http::{HeaderValue, Method, Request, StatusCode, header};
@@ -19,6 +20,7 @@ use kube::{Api, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use crate::access::Resource;
 use crate::app::App;
@@ -56,8 +58,10 @@ pub async fn chat(
     Path((namespace, name)): ObjectPath,
     body: Bytes,
 ) -> Result<Response> {
-    let said: Said = serde_json::from_slice(&body)
+    let mut said: Said = serde_json::from_slice(&body)
         .map_err(|error| Error::bad_request(format!("The body cannot be read: {error}")))?;
+    // A canary's router keeps a session on one side by its name, so it has one from its first word on.
+    said.session_id.get_or_insert_with(|| Uuid::new_v4().to_string());
     let runtimes = Kind::by_plural("agentruntimes").expect("agentruntimes are in the table");
     runtimes.api(&caller.client, Some(&namespace)).get(&name).await?;
     if !caller.may("create", FORWARD, &namespace).await? {
@@ -135,6 +139,7 @@ async fn ask(pods: &Api<Pod>, pod: &str, port: u16, said: &Said) -> Result<Respo
         .header(header::HOST, "runtime")
         .header(header::CONTENT_TYPE, "application/json")
         .header(header::ACCEPT, "text/event-stream")
+        .header(SESSION_HEADER, said.session_id.as_deref().unwrap_or_default())
         .body(Full::new(Bytes::from(body)))
         .map_err(|error| Error::bad_request(error.to_string()))?;
     let response = sender.send_request(request).await.map_err(broken)?;

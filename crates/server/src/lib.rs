@@ -30,6 +30,7 @@ mod packs;
 mod peer;
 mod policies;
 mod query;
+mod registries;
 mod resources;
 mod routes;
 mod search;

@@ -11,8 +11,10 @@ export function Versions({ pack }: { pack: Pack }) {
   const kept = pack.versions ?? [];
   const [parameters, setParameters] = useSearchParams();
   const map = (key: string, usual?: string) => kept.find((one) => one.configMap === parameters.get(key))?.configMap ?? usual ?? "";
-  const from = map("from", kept[1]?.configMap ?? kept[0]?.configMap);
-  const to = map("to", kept[0]?.configMap);
+  // What a canary would bring; or what the last version brought.
+  const [newer, older] = pack.canary ? [kept[1], kept[0]] : [kept[0], kept[1] ?? kept[0]];
+  const from = map("from", older?.configMap);
+  const to = map("to", newer?.configMap);
   const before = useContent(pack, from);
   const after = useContent(pack, to);
   const lines = useMemo(() => (before.text !== undefined && after.text !== undefined ? difference(before.text, after.text) : undefined), [before.text, after.text]);
@@ -33,7 +35,7 @@ export function Versions({ pack }: { pack: Pack }) {
           {kept.map((one) => (
             <tr key={one.configMap}>
               <td className="mono">{one.version}</td>
-              <td>{one === kept[0] && one.version === pack.activeVersion ? <span className="done">✓ active</span> : <span className="quiet">kept</span>}</td>
+              <td>{one === kept[0] && one.version === pack.activeVersion ? <span className="done">✓ active</span> : one.configMap === pack.canary?.configMap ? <span className="running">● canary</span> : <span className="quiet">kept</span>}</td>
               <td className="mono">{(one.prompts ?? []).join(", ")}</td>
               <td className="mono quiet long">{one.configMap}</td>
             </tr>

@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import { Link } from "react-router";
 import { apply, PACK, POLICY, PROVIDER, REGISTRY, RUNTIME } from "../begin";
 import { age } from "../format";
-import { ageColumn, namespaceColumn, type Kind } from "../kind";
+import { act, ageColumn, namespaceColumn, type Kind } from "../kind";
 import { store } from "../plane/store";
 import type { Pack, Policy, Provider, Registry, Runtime } from "../plane/types";
 
@@ -12,7 +12,9 @@ const mono = (text: ReactNode) => <span className="mono cut">{text ?? "–"}</sp
 const to = (route: string, namespace: string, name?: string) => (name ? <Link className="mono" to={`/${route}/${namespace}/${name}`}>{name}</Link> : "none");
 
 /** The version that agents have, and the one on its way. */
-export const versions = (pack: Pack) => (pack.activeVersion === pack.version || !pack.activeVersion ? (pack.activeVersion ?? `${pack.version} is wanted`) : `${pack.activeVersion} → ${pack.version}`);
+export const versions = (pack: Pack) => pack.canaryVersion ? `${pack.activeVersion ?? "–"}, ${pack.canaryVersion} at ${pack.canaryWeight ?? 0} %` : (pack.activeVersion === pack.version || !pack.activeVersion ? (pack.activeVersion ?? `${pack.version} is wanted`) : `${pack.activeVersion} → ${pack.version}`);
+
+const decide = (pack: Pack, canary: object) => `kubectl patch promptpack ${pack.name} -n ${pack.namespace} --type=merge -p '${JSON.stringify({ spec: { rollout: { canary } } })}'`;
 
 const promptpacks: Kind<Pack> = {
   plural: "promptpacks",
@@ -32,12 +34,34 @@ const promptpacks: Kind<Pack> = {
   facts: (pack, now) => [
     ["Active version", mono(pack.activeVersion ?? "none yet")],
     ["Wanted version", mono(pack.version)],
-    ["Rollout", pack.rollout?.type ?? "immediate"],
+    ["Rollout", pack.canaryVersion ? mono(`${pack.canaryWeight ?? 0} % of the sessions`) : (pack.rollout?.type ?? "immediate")],
     ["Runtimes", mono(pack.agents ?? 0)],
     ["Versions kept", mono(pack.versions?.length ?? 0)],
     ["Changed", mono(pack.lastUpdated ? `${age(pack.lastUpdated, now)} ago` : "–")],
   ],
-  actions: [],
+  actions: [
+    {
+      label: "Promote",
+      means: "Every session gets the canary's version, whatever its share and its numbers.",
+      command: (pack) => decide(pack, { promote: pack.canaryVersion }),
+      run: (pack) => act("promptpacks", pack, "promote"),
+      refused: (pack) => (pack.canaryVersion ? undefined : "No canary runs."),
+    },
+    {
+      label: "Abort",
+      means: "Every session goes back to the active version; the canary's is not tried again until you say so.",
+      command: (pack) => decide(pack, { abort: pack.canaryVersion }),
+      run: (pack) => act("promptpacks", pack, "abort"),
+      refused: (pack) => (pack.canaryVersion ? undefined : "No canary runs."),
+    },
+    {
+      label: "Try again",
+      means: "The version that was aborted becomes a canary again.",
+      command: (pack) => decide(pack, { abort: null }),
+      run: (pack) => act("promptpacks", pack, "retry"),
+      refused: (pack) => (pack.rejected?.reason === "Aborted" ? undefined : "Nobody has aborted a canary of this version."),
+    },
+  ],
   tabs: ["Versions"],
   commands: (pack) => [`orrery why promptpack ${pack.name} -n ${pack.namespace}`, `kubectl get configmap -n ${pack.namespace} -l omnia.altairalabs.ai/promptpack=${pack.name}`],
   deletes: "the pack and the versions that it keeps. Runtimes that play it stop with a reason until it is back",
@@ -56,7 +80,6 @@ const agentruntimes: Kind<Runtime> = {
     namespaceColumn,
     { title: "Pack", width: "minmax(100px, 1fr)", cell: (runtime) => mono(runtime.promptPackRef.name) },
     { title: "Version", width: "80px", wide: true, spare: true, cell: (runtime) => mono(runtime.activeVersion) },
-    { title: "Tools", width: "minmax(90px, 0.8fr)", wide: true, spare: true, cell: (runtime) => mono(runtime.toolRegistryRef?.name ?? "none") },
     { title: "Ready", width: "64px", wide: true, cell: (runtime) => mono(`${runtime.replicas?.ready ?? 0} / ${runtime.replicas?.desired ?? 1}`) },
     ageColumn,
   ],

@@ -9,6 +9,7 @@ import { RuntimeTree } from "../parts/Tree";
 import { pathOf, request } from "../plane/api";
 import { useList } from "../plane/store";
 import type { Item, Pack, Plural, Policy, Provider, Registry, Runtime, Tool } from "../plane/types";
+import { Canary } from "./Canary";
 import { OMNIA, rules } from "./kinds";
 
 export function OmniaOverview({ plural, item }: { plural: Plural; item: Item }) {
@@ -45,6 +46,7 @@ function PackOverview({ pack }: { pack: Pack }) {
   return (
     <>
       {pack.description ? <p>{pack.description}</p> : null}
+      <Canary pack={pack} />
       {active ? (
         <>
           <h2>Prompts of version {active.version}</h2>
@@ -77,7 +79,7 @@ function RegistryOverview({ registry }: { registry: Registry }) {
     <>
       <h2>Tools</h2>
       {tools.length === 0 ? <p className="quiet">None was found; the conditions below say why.</p> : null}
-      <ul className="tools-list">{tools.map((tool) => <ToolCard key={`${tool.handlerName}/${tool.name}`} tool={tool} />)}</ul>
+      <ul className="tools-list">{tools.map((tool) => <ToolCard key={`${tool.handlerName}/${tool.name}`} registry={registry} tool={tool} />)}</ul>
       <Players title="Runtimes that may call them" runtimes={useRuntimes(registry, (runtime) => runtime.toolRegistryRef?.name === registry.name)} none="No runtime names this registry." />
     </>
   );
@@ -101,23 +103,40 @@ interface Schema {
   required?: string[];
 }
 
-function ToolCard({ tool }: { tool: Tool }) {
+function ToolCard({ registry, tool }: { registry: Registry; tool: Tool }) {
   const health = toolHealth(tool);
-  const schema = tool.inputSchema as Schema | undefined;
-  const fields = Object.entries(schema?.properties ?? {});
   return (
     <li>
       <div className="node"><b className="mono">{tool.name}</b><Badge health={health} /><span className="quiet">{tool.handlerName ? `by ${tool.handlerName}` : ""}</span></div>
       {tool.description ? <p>{tool.description}</p> : null}
       {health.why ? <p className="quiet">{health.why}</p> : null}
       {tool.endpoint ? <p className="quiet mono long">{tool.endpoint}</p> : null}
+      {tool.schemaRef ? <KeptSchema registry={registry} tool={tool} /> : <SchemaView name={tool.name} schema={tool.inputSchema as Schema | undefined} />}
+    </li>
+  );
+}
+
+/** A schema that is too much for the registry's status is asked for when somebody wants to see it. */
+function KeptSchema({ registry, tool }: { registry: Registry; tool: Tool }) {
+  const [details, setDetails] = useState<{ description?: string; inputSchema?: Schema }>();
+  const [error, setError] = useState<Error>();
+  const load = () => request<{ description?: string; inputSchema?: Schema }>(`${pathOf("toolregistries", registry.namespace, registry.name)}/details?tool=${encodeURIComponent(tool.name)}`).then(setDetails, setError);
+  if (details) return <>{details.description && !tool.description ? <p>{details.description}</p> : null}<SchemaView name={tool.name} schema={details.inputSchema} /></>;
+  return <><Problem error={error} /><button type="button" className="link" onClick={() => void load()}>What {tool.name} takes</button></>;
+}
+
+function SchemaView({ name, schema }: { name: string; schema?: Schema }) {
+  const fields = Object.entries(schema?.properties ?? {});
+  if (!schema) return <p className="quiet">It takes anything: no schema is known.</p>;
+  return (
+    <>
       {fields.length > 0 ? (
         <table className="plain stacks">
-          <tbody>{fields.map(([name, field]) => <tr key={name}><td className="mono">{name}</td><td className="quiet">{[field.type].flat().join(" or ") || "anything"}{schema?.required?.includes(name) ? ", required" : ""}</td><td className="long">{field.description}</td></tr>)}</tbody>
+          <tbody>{fields.map(([field, { type, description }]) => <tr key={field}><td className="mono">{field}</td><td className="quiet">{[type].flat().join(" or ") || "anything"}{schema.required?.includes(field) ? ", required" : ""}</td><td className="long">{description}</td></tr>)}</tbody>
         </table>
       ) : null}
-      {schema ? <details><summary>Schema of {tool.name}</summary><pre className="pre" tabIndex={0} role="region" aria-label={`Schema of ${tool.name}`}>{JSON.stringify(schema, null, 2)}</pre></details> : <p className="quiet">It takes anything: no schema is known.</p>}
-    </li>
+      <details><summary>Schema of {name}</summary><pre className="pre" tabIndex={0} role="region" aria-label={`Schema of ${name}`}>{JSON.stringify(schema, null, 2)}</pre></details>
+    </>
   );
 }
 

@@ -35,6 +35,34 @@ export interface AgentRuntimeView {
     name: string;
   };
   annotations?: Record<string, string>;
+  canary?: {
+    canary?: {
+      errorRate?: number;
+      errors?: number;
+      inFlight?: number;
+      latencyP50Ms?: number;
+      latencyP95Ms?: number;
+      requests?: number;
+      share?: number;
+    };
+    configMap?: string;
+    moved?: boolean;
+    since?: string;
+    stable?: {
+      errorRate?: number;
+      errors?: number;
+      inFlight?: number;
+      latencyP50Ms?: number;
+      latencyP95Ms?: number;
+      requests?: number;
+      share?: number;
+    };
+    stage?: "Preparing" | "Routing" | "Returning" | "Draining";
+    version?: string;
+    weight?: number;
+    weightSince?: string;
+    window?: string;
+  };
   conditions: Condition[];
   createdAt: string;
   deletionTimestamp?: string;
@@ -427,6 +455,38 @@ export interface PromptPackView {
   activeVersion?: string;
   agents?: number;
   annotations?: Record<string, string>;
+  canary?: {
+    agents?: number;
+    agentsReady?: number;
+    canary?: {
+      errorRate?: number;
+      errors?: number;
+      inFlight?: number;
+      latencyP50Ms?: number;
+      latencyP95Ms?: number;
+      requests?: number;
+      share?: number;
+    };
+    configMap?: string;
+    declaredWeight?: number;
+    failures?: number;
+    lastProgress?: string;
+    stable?: {
+      errorRate?: number;
+      errors?: number;
+      inFlight?: number;
+      latencyP50Ms?: number;
+      latencyP95Ms?: number;
+      requests?: number;
+      share?: number;
+    };
+    stage?: "Preparing" | "Running" | "Promoting";
+    step?: number;
+    stepStarted?: string;
+    verdict?: "Passed" | "Failed" | "Inconclusive";
+  };
+  canaryVersion?: string;
+  canaryWeight?: number;
   conditions: Condition[];
   createdAt: string;
   deletionTimestamp?: string;
@@ -436,14 +496,37 @@ export interface PromptPackView {
   lastUpdated?: string;
   name: string;
   namespace: string;
-  phase?: "Pending" | "Active" | "Failed";
+  phase?: "Pending" | "Active" | "Canary" | "Failed";
   providerRef?: {
     name: string;
     namespace?: string;
   };
+  rejected?: {
+    configMap: string;
+    message: string;
+    reason: string;
+    time: string;
+    version: string;
+  };
   resourceVersion: string;
   rollout?: {
-    type?: "immediate";
+    canary?: {
+      abort?: string;
+      analysis?: {
+        consecutiveFailures?: number;
+        maxErrorRate?: number;
+        maxLatency?: string;
+        minRequests?: number;
+      };
+      interval?: string;
+      progressDeadline?: string;
+      promote?: string;
+      sessionCookie?: string;
+      sessionHeader?: string;
+      stepWeight?: number;
+      weight?: number;
+    };
+    type?: "immediate" | "canary";
   };
   source: {
     configMapRef?: {
@@ -581,8 +664,28 @@ export interface ToolRegistryView {
     inputSchema?: Record<string, unknown>;
     lastChecked?: string;
     name: string;
+    operation?: {
+      body?: {
+        argument: string;
+        contentType: string;
+      };
+      method: string;
+      parameters?: ({
+        argument: string;
+        in: "path" | "query" | "header" | "cookie";
+        name?: string;
+        style?: "plain" | "joined" | "deep";
+      })[];
+      path: string;
+    };
     outputSchema?: Record<string, unknown>;
     reason?: string;
+    remoteName?: string;
+    schemaRef?: {
+      configMap: string;
+      digest: string;
+      key: string;
+    };
     status: "Available" | "Unavailable" | "Unknown";
   })[];
   discoveredToolsCount?: number;
@@ -608,6 +711,17 @@ export interface ToolRegistryView {
       method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
     };
     name: string;
+    openAPIConfig?: {
+      authSecretRef?: {
+        key: string;
+        name: string;
+      };
+      authType?: "none" | "bearer" | "basic";
+      baseURL?: string;
+      headers?: Record<string, string>;
+      operationFilter?: string[];
+      specURL?: string;
+    };
     retries?: number;
     selector?: {
       matchLabels: Record<string, string>;
@@ -621,7 +735,7 @@ export interface ToolRegistryView {
       name: string;
       outputSchema?: Record<string, unknown>;
     };
-    type: "http" | "grpc";
+    type: "http" | "grpc" | "openapi";
   })[];
   labels?: Record<string, string>;
   lastDiscoveryTime?: string;

@@ -7,7 +7,17 @@ use super::view::Shape;
 /// A `PromptPack`.
 pub static PROMPT_PACK: Shape = Shape {
     spec: &["source", "version", "rollout", "providerRef", "description"],
-    status: &["phase", "activeVersion", "lastUpdated", "versions", "agents"],
+    status: &[
+        "phase",
+        "activeVersion",
+        "lastUpdated",
+        "versions",
+        "agents",
+        "canaryVersion",
+        "canaryWeight",
+        "canary",
+        "rejected",
+    ],
     more: || json!({}),
     required: &["source", "version"],
 };
@@ -25,7 +35,7 @@ pub static AGENT_RUNTIME: Shape = Shape {
         "providerRef",
         "provider",
     ],
-    status: &["phase", "replicas", "activeVersion", "serviceEndpoint"],
+    status: &["phase", "replicas", "activeVersion", "serviceEndpoint", "canary"],
     more: || json!({}),
     required: &["promptPackRef", "facade"],
 };

@@ -134,6 +134,24 @@ pub async fn packs(world: &World) {
     assert_eq!(bob.get(&at("promptpacks/shop")).await.json()["activeVersion"], "1.0.0");
     bob.get(&at("promptpacks/shop/content")).await.refused(403);
 
+    // A canary is weighed, promoted and aborted by the version that is meant; without one there is nothing to decide.
+    let act = async |verb: &str| ada.send("POST", &at(&format!("promptpacks/shop/{verb}")), &[], Body::empty()).await;
+    for verb in ["promote", "abort", "retry", "weight?percent=20"] {
+        act(verb).await.refused(409);
+    }
+    let change = Patch::Merge(json!({"spec": {"version": "1.1.0", "rollout": {"type": "canary"}}}));
+    packs.patch("shop", &PatchParams::default(), &change).await.unwrap();
+    let change = Patch::Merge(json!({"status": {"phase": "Canary", "canaryVersion": "1.1.0"}}));
+    packs.patch_status("shop", &PatchParams::default(), &change).await.unwrap();
+    assert_eq!(act("weight?percent=20").await.json()["rollout"]["canary"]["weight"], 20);
+    act("weight?percent=101").await.refused(422);
+    act("weight?percent=many").await.refused(400);
+    assert_eq!(act("promote").await.json()["rollout"]["canary"]["promote"], "1.1.0");
+    let change = Patch::Merge(json!({"spec": {"rollout": {"canary": {"promote": null}}}}));
+    packs.patch("shop", &PatchParams::default(), &change).await.unwrap();
+    assert_eq!(act("abort").await.json()["rollout"]["canary"]["abort"], "1.1.0");
+    assert_eq!(act("retry").await.json()["rollout"]["canary"]["abort"], Value::Null);
+
     // What a policy leaves to an agent is said by the rule that the controllers apply.
     let runtime = json!({"name": "shop", "promptPackRef": {"name": "shop"}, "facade": {"type": "websocket"}, "toolRegistryRef": {"name": "tools"}});
     assert_eq!(ada.post(&at("agentruntimes"), &runtime).await.code, 201);
@@ -143,6 +161,18 @@ pub async fn packs(world: &World) {
     let change = Patch::Merge(json!({"status": {"phase": "Degraded", "discoveredTools": found}}));
     let registries = Api::<ToolRegistry>::namespaced(world.client.clone(), "blue");
     registries.patch_status("tools", &PatchParams::default(), &change).await.unwrap();
+    // A tool's schema is in the status, or in the ConfigMap that the status names.
+    let tool = |name: &str| at(&format!("toolregistries/tools/details?tool={name}"));
+    ada.get(&tool("nothing")).await.refused(404);
+    let kept = json!({"configMap": "tools-0", "key": "look", "digest": "x"});
+    let found = json!([{"name": "look", "status": "Available", "schemaRef": kept}, {"name": "pay", "status": "Unavailable", "inputSchema": {"type": "object"}}]);
+    let change = Patch::Merge(json!({"status": {"discoveredTools": found}}));
+    registries.patch_status("tools", &PatchParams::default(), &change).await.unwrap();
+    let text = json!({"inputSchema": {"type": "object", "title": "large"}}).to_string();
+    world.create::<ConfigMap>(Some("blue"), json!({"metadata": {"name": "tools-0"}, "data": {"look": text}})).await;
+    assert_eq!(ada.get(&tool("look")).await.json()["inputSchema"]["title"], "large");
+    assert_eq!(ada.get(&tool("pay")).await.json()["inputSchema"]["type"], "object");
+    bob.get(&tool("look")).await.refused(403);
     let policy = json!({"name": "careful", "toolBlocklist": ["pay"]});
     assert_eq!(ada.post(&at("agentpolicies"), &policy).await.code, 201);
     let effect = bob.get(&at("agentpolicies/careful/effect")).await.json();
