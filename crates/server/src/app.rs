@@ -298,12 +298,15 @@ fn protected() -> Routes {
     for kind in KINDS {
         routes = routes_of(routes, kind);
     }
-    actions(routes)
+    omnia_actions(kubeopencode_actions(routes))
 }
 
-/// Verbs that only some kinds have.
-fn actions(routes: Routes) -> Routes {
-    let at = |kind: &str, verb: &str| format!("{V1}/namespaces/{{namespace}}/{kind}/{{name}}/{verb}");
+/// Where a verb is that only some kinds have.
+fn at(kind: &str, verb: &str) -> String {
+    format!("{V1}/namespaces/{{namespace}}/{kind}/{{name}}/{verb}")
+}
+
+fn kubeopencode_actions(routes: Routes) -> Routes {
     routes
         .serve(
             Operation::post(at("tasks", "stop"), "Stop a Task").tag("Task").answers(Answer::View("Task")),
@@ -359,6 +362,10 @@ fn actions(routes: Routes) -> Routes {
                 .answers(Answer::Page("tasks", "Task")),
             actions::cron_task_history,
         )
+}
+
+fn omnia_actions(routes: Routes) -> Routes {
+    routes
         .serve(
             Operation::get(at("promptpacks", "content"), "The text of a version of a pack")
                 .tag("PromptPack")
