@@ -26,6 +26,20 @@ async fn the_smallest_manifests_are_accepted_and_defaults_filled_in() {
     let plane = plane().await;
     let pack = "kind: PromptPack\nmetadata: { name: p }\nspec: { version: v1.0.0, source: { type: configmap, configMapRef: { name: c } } }";
     assert_eq!(create(&plane, pack).await.unwrap().data["spec"]["rollout"]["type"], "immediate");
+    let canary = "kind: PromptPack\nmetadata: { name: q }\nspec: { version: v1.0.0, source: { type: configmap, configMapRef: { name: c } }, rollout: { type: canary, canary: { analysis: { maxLatency: 2s } } } }";
+    let canary = create(&plane, canary).await.unwrap().data["spec"]["rollout"]["canary"].clone();
+    assert_eq!(
+        (&canary["weight"], &canary["interval"], &canary["stepWeight"]),
+        (&10.into(), &"5m".into(), &Value::Null)
+    );
+    assert_eq!(
+        (&canary["sessionHeader"], &canary["sessionCookie"]),
+        (&"X-Omnia-Session".into(), &"omnia-session".into())
+    );
+    assert_eq!(
+        (&canary["analysis"]["minRequests"], &canary["analysis"]["consecutiveFailures"]),
+        (&100.into(), &3.into())
+    );
     let runtime = "kind: AgentRuntime\nmetadata: { name: r }\nspec: { promptPackRef: { name: p }, facade: {}, session: {}, runtime: {}, media: {} }";
     let spec = create(&plane, runtime).await.unwrap().data["spec"].clone();
     assert_eq!(spec["promptPackRef"]["track"], "stable");
@@ -49,6 +63,11 @@ async fn the_smallest_manifests_are_accepted_and_defaults_filled_in() {
     create(&plane, "kind: Provider\nmetadata: { name: m }\nspec: { type: mock }").await.unwrap();
 }
 
+fn canary(type_: &str, canary: &str) -> String {
+    let source = "source: { type: configmap, configMapRef: { name: c } }";
+    format!("version: 1.0.0, {source}, rollout: {{ type: {type_}, canary: {{ {canary} }} }}")
+}
+
 #[tokio::test]
 async fn a_refusal_names_the_field() {
     let plane = plane().await;
@@ -64,6 +83,14 @@ async fn a_refusal_names_the_field() {
             "source: { type: configmap, configMapRef: { name: c } }, version: 1.0.0, rollout: { type: someday }",
             "spec.rollout.type",
         ),
+        ("PromptPack", &canary("immediate", "weight: 1"), "canary is read only when type is canary"),
+        ("PromptPack", &canary("canary", "weight: 101"), "spec.rollout.canary.weight"),
+        ("PromptPack", &canary("canary", "stepWeight: 0"), "spec.rollout.canary.stepWeight"),
+        ("PromptPack", &canary("canary", "interval: soon"), "spec.rollout.canary.interval"),
+        ("PromptPack", &canary("canary", "promote: 1.0.0, abort: 1.0.0"), "promote and abort name the same version"),
+        ("PromptPack", &canary("canary", "analysis: { minRequests: 5 }"), "maxErrorRate or maxLatency is required"),
+        ("PromptPack", &canary("canary", "analysis: { maxErrorRate: 101 }"), "canary.analysis.maxErrorRate"),
+        ("PromptPack", &canary("canary", "sessionHeader: 'two words'"), "spec.rollout.canary.sessionHeader"),
         ("AgentRuntime", "facade: {}", "spec.promptPackRef"),
         ("AgentRuntime", "promptPackRef: { name: p }", "spec.facade"),
         ("AgentRuntime", "promptPackRef: { name: p }, facade: { type: telnet }", "spec.facade.type"),
