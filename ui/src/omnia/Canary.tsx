@@ -17,9 +17,8 @@ export function Canary({ pack }: { pack: Pack }) {
     <section aria-label="Canary">
       <h2>Canary of version {canaryVersion}</h2>
       <div className={`why ${progress?.status === "False" ? "failed" : progress?.status === "Unknown" ? "waiting" : "running"}`} role="status">
-        {progress?.message ?? "It is being prepared."} <span className="quiet">{canary.agentsReady ?? 0} of {canary.agents ?? 0} runtimes have it{canary.verdict ? `; the last look at its numbers: ${canary.verdict.toLowerCase()}` : ""}.</span>
+        {progress?.message ? `${progress.message}.` : "It is being prepared."} <span className="quiet">{canary.agentsReady ?? 0} of {canary.agents ?? 0} runtimes have it{canary.verdict ? `; the last look at its numbers: ${canary.verdict.toLowerCase()}` : ""}.</span>
       </div>
-      <Share pack={pack} />
       <div className="scroll-x">
         <table className="plain sides" aria-label="Both sides">
           <thead><tr><th>Since the last step</th><th>Share</th><th>Requests</th><th>Errors</th><th>p50</th><th>p95</th><th>In flight</th></tr></thead>
@@ -29,6 +28,7 @@ export function Canary({ pack }: { pack: Pack }) {
           </tbody>
         </table>
       </div>
+      <Share pack={pack} />
     </section>
   );
 }

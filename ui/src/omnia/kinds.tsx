@@ -34,7 +34,7 @@ const promptpacks: Kind<Pack> = {
   facts: (pack, now) => [
     ["Active version", mono(pack.activeVersion ?? "none yet")],
     ["Wanted version", mono(pack.version)],
-    ["Rollout", pack.canaryVersion ? mono(`${pack.canaryWeight ?? 0} % of the sessions`) : (pack.rollout?.type ?? "immediate")],
+    ["Rollout", pack.canaryVersion ? mono(`canary, ${pack.canaryWeight ?? 0} %`) : (pack.rollout?.type ?? "immediate")],
     ["Runtimes", mono(pack.agents ?? 0)],
     ["Versions kept", mono(pack.versions?.length ?? 0)],
     ["Changed", mono(pack.lastUpdated ? `${age(pack.lastUpdated, now)} ago` : "–")],
