@@ -34,8 +34,8 @@ pub use provider::{
 };
 pub use tool_registry::{
     AuthType, Body, DeclaredTool, Details, DiscoveredTool, GrpcConfig, Handler, HandlerType, HttpConfig, HttpMethod,
-    Location, OpenApiConfig, Operation, Parameter, RegistryPhase, SchemaReference, SecretKey, ServiceSelector, Style,
-    Tool, ToolAvailability, ToolRegistry, ToolRegistrySpec, ToolRegistryStatus,
+    Location, McpConfig, McpTransport, OpenApiConfig, Operation, Parameter, RegistryPhase, SchemaReference, SecretKey,
+    ServiceSelector, Style, Tool, ToolAvailability, ToolRegistry, ToolRegistrySpec, ToolRegistryStatus,
 };
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

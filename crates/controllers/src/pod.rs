@@ -14,4 +14,4 @@ pub(crate) use container::restricted;
 pub use context::{Contexts, File, Layer, Problem, config_maps_needed};
 pub(crate) use environment::{from_secret, variable};
 pub use settings::{Invalid, Limits, Linked, Settings, System, Tools};
-pub(crate) use volume::{config_map as config_map_volume, read_only};
+pub(crate) use volume::{config_map as config_map_volume, empty, mount, read_only};

@@ -1,6 +1,10 @@
 //! What the two containers of an `AgentRuntime` run when no other image is named, and the router of a canary. The work is
 //! in the crates `runtime` and `router`.
 
+use std::io::Write as _;
+use std::time::Duration;
+
+use anyhow::Context as _;
 use runtime::Settings;
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +22,9 @@ pub enum Verb {
     /// Split the sessions of an agent between two versions of its pack.
     #[command(name = "omnia-router", hide = true)]
     Router(Router),
+    /// Ask the MCP server in `MCP_PROGRAM` what tools it has.
+    #[command(name = "mcp-tools", hide = true)]
+    McpTools,
 }
 
 /// How the router serves.
@@ -51,6 +58,7 @@ pub async fn run(verb: Verb) -> anyhow::Result<()> {
             Verb::Router(Router { port, health_port, routing }) => {
                 router::serve(router::Options { port, health_port, routing }, stop).await?;
             }
+            Verb::McpTools => list_tools().await?,
         }
         anyhow::Ok(())
     };
@@ -58,4 +66,16 @@ pub async fn run(verb: Verb) -> anyhow::Result<()> {
         served = serving => served,
         () = stopping => Ok(()),
     }
+}
+
+/// How long a program may take to say what tools it has: it may have to be fetched first.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Asks a program, and tells the controller that reads our log.
+async fn list_tools() -> anyhow::Result<()> {
+    let program = std::env::var("MCP_PROGRAM").context("MCP_PROGRAM names no program")?;
+    let program = serde_json::from_str(&program).context("MCP_PROGRAM cannot be read")?;
+    let listed = tools::Client::new()?.mcp_list(&tools::mcp::Source::Stdio(program), PATIENCE).await;
+    std::io::stdout().write_all(tools::mcp::report::write(listed).as_bytes())?;
+    Ok(())
 }

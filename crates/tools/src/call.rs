@@ -42,6 +42,13 @@ impl Client {
         secret: Secret<'_>,
         bounds: Bounds,
     ) -> Result<String, Error> {
+        if let Some(call) = &entry.mcp_config {
+            return self.mcp_call(call, &entry.endpoint, arguments, secret, bounds).await;
+        }
+        if let Some(config) = &entry.grpc_config {
+            let method = entry.grpc_method.as_deref();
+            return self.grpc_call(&entry.tool.name, method, &entry.endpoint, config, arguments, bounds).await;
+        }
         let request: Request<Full<Bytes>> = if let Some(call) = &entry.http_config {
             plain::request(call, &entry.endpoint, arguments, secret)?
         } else if let Some(call) = &entry.openapi_config {

@@ -47,6 +47,17 @@ pub enum Error {
         /// The beginning of the body.
         body: String,
     },
+    /// What the tool itself says went wrong.
+    #[error("{0}")]
+    Failed(String),
+    /// A status of gRPC that is no success.
+    #[error("answered gRPC status {status}: {message}")]
+    Status {
+        /// The status.
+        status: u16,
+        /// Its message.
+        message: String,
+    },
     /// An answer that is not what was asked for.
     #[error("{0}")]
     Odd(String),
@@ -56,12 +67,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// What [`Error::reason`] says.
+    pub(crate) const REASONS: &[&str] = &["Invalid", "Unreachable", "Timeout", "Refused", "InvalidAnswer", "TooLarge"];
+
     /// Whether the same call may work later.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Timeout(_) => true,
             Self::Refused { status, .. } => matches!(status, 408 | 429 | 500 | 502 | 503 | 504),
-            Self::Invalid(_) | Self::Arguments(_) | Self::Odd(_) | Self::TooLarge(_) => false,
+            // Resources are exhausted, or the service is not available.
+            Self::Status { status, .. } => matches!(status, 8 | 14),
+            Self::Invalid(_) | Self::Arguments(_) | Self::Failed(_) | Self::Odd(_) | Self::TooLarge(_) => false,
         }
     }
 
@@ -71,7 +87,7 @@ impl Error {
             Self::Invalid(_) | Self::Arguments(_) => "Invalid",
             Self::Unreachable(_) => "Unreachable",
             Self::Timeout(_) => "Timeout",
-            Self::Refused { .. } => "Refused",
+            Self::Refused { .. } | Self::Failed(_) | Self::Status { .. } => "Refused",
             Self::Odd(_) => "InvalidAnswer",
             Self::TooLarge(_) => "TooLarge",
         }
@@ -81,8 +97,13 @@ impl Error {
 /// Asks tools' servers.
 #[derive(Clone, Debug)]
 pub struct Client {
-    http: legacy::Client<HttpsConnector<Connector>, Full<Bytes>>,
+    connect: Arc<dyn Connect>,
+    http: Http,
+    /// For those who speak HTTP/2 without being asked whether they do.
+    http2: Http,
 }
+
+type Http = legacy::Client<HttpsConnector<Connector>, Full<Bytes>>;
 
 /// Whom to trust is what the machine trusts; read once, because it takes a while.
 static TLS: LazyLock<Result<rustls::ClientConfig, String>> = LazyLock::new(|| {
@@ -102,13 +123,18 @@ impl Client {
 
     /// A client whose connections somebody else makes.
     pub fn through(connect: Arc<dyn Connect>) -> Result<Self, Error> {
-        let tls = TLS.clone().map_err(Error::Invalid)?;
+        Ok(Self::with(connect, TLS.clone().map_err(Error::Invalid)?))
+    }
+
+    fn with(connect: Arc<dyn Connect>, tls: rustls::ClientConfig) -> Self {
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http()
             .enable_all_versions()
-            .wrap_connector(Connector(connect));
-        Ok(Self { http: legacy::Client::builder(TokioExecutor::new()).build(connector) })
+            .wrap_connector(Connector(connect.clone()));
+        let mut builder = legacy::Client::builder(TokioExecutor::new());
+        let http = builder.build(connector.clone());
+        Self { connect, http, http2: builder.http2_only(true).build(connector) }
     }
 
     /// Sends a request and reads its answer whole, in bounded time and size. An answer that is no success is an error.
@@ -128,6 +154,18 @@ impl Client {
     /// Sends a request. The caller bounds how long it waits and what it reads.
     pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Error> {
         self.http.request(request).await.map_err(|error| Error::Unreachable(chain(&error)))
+    }
+}
+
+impl Client {
+    /// The same client, which trusts others.
+    pub(crate) fn with_tls(&self, tls: rustls::ClientConfig) -> Self {
+        Self::with(self.connect.clone(), tls)
+    }
+
+    /// The same, over HTTP/2.
+    pub(crate) async fn send_http2(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Error> {
+        self.http2.request(request).await.map_err(|error| Error::Unreachable(chain(&error)))
     }
 }
 

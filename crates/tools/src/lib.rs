@@ -8,7 +8,9 @@ mod call;
 mod client;
 pub mod connect;
 mod found;
+mod grpc;
 mod http;
+pub mod mcp;
 pub mod openapi;
 
 pub use client::{Client, Error};

@@ -22,11 +22,14 @@ pub const HASH_ANNOTATION: &str = "omnia.altairalabs.ai/config-hash";
 /// On an `AgentRuntime`: `true` lets it answer without a provider.
 pub const MOCK_ANNOTATION: &str = "omnia.altairalabs.ai/mock-provider";
 
+/// On a Pod that asks a program what tools it has: since when.
+pub const ASKED_ANNOTATION: &str = "omnia.altairalabs.ai/asked-at";
+
 /// On a Service: the name of the tool it serves.
 pub const TOOL_NAME_ANNOTATION: &str = "omnia.altairalabs.ai/tool-name";
 /// On a Service: what the tool does, in the words a model reads.
 pub const TOOL_DESCRIPTION_ANNOTATION: &str = "omnia.altairalabs.ai/tool-description";
-/// On a Service: `http`, `grpc` or `openapi`.
+/// On a Service: `http`, `grpc`, `openapi` or `mcp`.
 pub const TOOL_TYPE_ANNOTATION: &str = "omnia.altairalabs.ai/tool-type";
 /// On a Service: the path of the tool's URL.
 pub const TOOL_PATH_ANNOTATION: &str = "omnia.altairalabs.ai/tool-path";

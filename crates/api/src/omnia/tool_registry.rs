@@ -1,5 +1,6 @@
 //! Tools that agents may call, and who serves them.
 
+mod mcp;
 mod openapi;
 mod status;
 
@@ -10,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use mcp::{McpConfig, McpTransport};
 pub use openapi::{Body, Location, OpenApiConfig, Operation, Parameter, Style};
 pub use status::{Details, DiscoveredTool, RegistryPhase, SchemaReference, ToolAvailability, ToolRegistryStatus};
 
@@ -45,6 +47,10 @@ pub struct ToolRegistrySpec {
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".to_string()]))]
     #[schemars(length(max = 500))]
     pub handlers: Vec<Handler>,
+    /// The account of the Pods in which programs of this registry (MCP over stdio) are asked what tools they have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub service_account_name: Option<String>,
     /// Tools that are declared and that nobody serves (yet): listed as Unavailable, reason `NoEndpoint`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".to_string()]))]
@@ -71,11 +77,23 @@ pub struct ToolRegistrySpec {
     validation = Rule::new("has(self.selector) || !has(self.openAPIConfig) || has(self.openAPIConfig.specURL)")
         .message("openAPIConfig.specURL is required when no selector finds the Service")
         .field_path(".openAPIConfig.specURL"),
+    validation = Rule::new("self.type != 'mcp' || has(self.mcpConfig) || has(self.selector)")
+        .message("mcpConfig is required when type is mcp and no selector finds the Service")
+        .field_path(".mcpConfig"),
+    validation = Rule::new("!has(self.mcpConfig) || self.type == 'mcp'")
+        .message("mcpConfig is only for handlers of type mcp")
+        .field_path(".mcpConfig"),
+    validation = Rule::new("!has(self.mcpConfig) || self.mcpConfig.transport == 'stdio' || has(self.selector) || has(self.mcpConfig.endpoint)")
+        .message("mcpConfig.endpoint is required when no selector finds the Service")
+        .field_path(".mcpConfig.endpoint"),
+    validation = Rule::new("!has(self.mcpConfig) || self.mcpConfig.transport != 'stdio' || !has(self.selector)")
+        .message("a program is not behind a Service: transport stdio takes no selector")
+        .field_path(".selector"),
     validation = Rule::new("!has(self.tool) || self.type in ['http', 'grpc']")
         .message("tool is only for handlers of type http or grpc: the others say themselves what they serve")
         .field_path(".tool"),
-    validation = Rule::new("!(self.type in ['http', 'grpc']) || has(self.tool) || has(self.selector)")
-        .message("tool is required when type is http or grpc and no selector finds Services: neither describes itself")
+    validation = Rule::new("self.type != 'http' || has(self.tool) || has(self.selector)")
+        .message("tool is required when type is http and no selector finds Services: a URL does not describe itself")
         .field_path(".tool"),
     validation = Rule::new("!has(self.httpConfig) || self.type == 'http'")
         .message("httpConfig is only for handlers of type http")
@@ -100,7 +118,8 @@ pub struct Handler {
     /// Finds the Services that serve the tool, instead of an endpoint written down here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<ServiceSelector>,
-    /// The tool. With a selector, what the Service's annotations leave out.
+    /// The tool. With a selector, what the Service's annotations leave out. A gRPC server without it is asked to describe
+    /// itself (server reflection).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<Tool>,
     /// Where and how to call over HTTP.
@@ -112,6 +131,9 @@ pub struct Handler {
     /// Where the document is that describes the tools.
     #[serde(default, rename = "openAPIConfig", skip_serializing_if = "Option::is_none")]
     pub openapi_config: Option<OpenApiConfig>,
+    /// Where the MCP server is, or which program is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp_config: Option<McpConfig>,
     /// How long one call may take.
     #[serde(default = "thirty_seconds")]
     pub timeout: Duration,
@@ -128,6 +150,16 @@ impl Handler {
             HandlerType::Http => self.http_config.as_ref()?.endpoint.as_deref(),
             HandlerType::Grpc => self.grpc_config.as_ref()?.endpoint.as_deref(),
             HandlerType::Openapi => self.openapi_config.as_ref()?.spec_url.as_deref(),
+            HandlerType::Mcp => self.mcp_config.as_ref()?.endpoint.as_deref(),
+        }
+    }
+
+    /// Whether its server is asked what it has, when it speaks this.
+    pub fn asks(&self, type_: HandlerType) -> bool {
+        match type_ {
+            HandlerType::Openapi | HandlerType::Mcp => true,
+            HandlerType::Grpc => self.tool.is_none(),
+            HandlerType::Http => false,
         }
     }
 
@@ -135,7 +167,8 @@ impl Handler {
     pub fn auth_secret_ref(&self) -> Option<&SecretKey> {
         let http = self.http_config.as_ref().and_then(|config| config.auth_secret_ref.as_ref());
         let openapi = self.openapi_config.as_ref().and_then(|config| config.auth_secret_ref.as_ref());
-        http.or(openapi)
+        let mcp = self.mcp_config.as_ref().and_then(|config| config.auth_secret_ref.as_ref());
+        http.or(openapi).or(mcp)
     }
 }
 
@@ -149,10 +182,12 @@ fn thirty_seconds() -> Duration {
 pub enum HandlerType {
     /// One tool at one URL.
     Http,
-    /// One tool of a gRPC server.
+    /// One tool of a gRPC server, or as many as it has methods.
     Grpc,
     /// As many tools as an OpenAPI document has operations.
     Openapi,
+    /// As many tools as an MCP server has.
+    Mcp,
 }
 
 impl HandlerType {
@@ -162,17 +197,13 @@ impl HandlerType {
             Self::Http => "http",
             Self::Grpc => "grpc",
             Self::Openapi => "openapi",
+            Self::Mcp => "mcp",
         }
-    }
-
-    /// Whether its server is asked what it serves.
-    pub fn is_discovered(self) -> bool {
-        matches!(self, Self::Openapi)
     }
 
     /// From the word that users write.
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Http, Self::Grpc, Self::Openapi].into_iter().find(|type_| type_.as_str() == word)
+        [Self::Http, Self::Grpc, Self::Openapi, Self::Mcp].into_iter().find(|type_| type_.as_str() == word)
     }
 }
 

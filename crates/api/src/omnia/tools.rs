@@ -6,7 +6,7 @@ use jsonschema::Validator;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AuthType, GrpcConfig, HandlerType, HttpMethod, Operation};
+use super::{AuthType, GrpcConfig, HandlerType, HttpMethod, McpTransport, Operation};
 
 /// The file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -37,6 +37,12 @@ pub struct ToolEntry {
     /// How it is called over gRPC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grpc_config: Option<GrpcConfig>,
+    /// The method of a gRPC server, as `package.Service/Method`; without it, it is called by Omnia's own contract for tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grpc_method: Option<String>,
+    /// How tools of an MCP server are called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp_config: Option<McpCall>,
     /// How operations of an OpenAPI document are called.
     #[serde(default, rename = "openAPIConfig", skip_serializing_if = "Option::is_none")]
     pub openapi_config: Option<OperationCall>,
@@ -85,6 +91,31 @@ pub struct OperationCall {
     /// Which argument goes where.
     pub operation: Operation,
     /// What every call has.
+    #[serde(flatten)]
+    pub access: Access,
+}
+
+/// How a tool of an MCP server is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct McpCall {
+    /// How the server speaks.
+    pub transport: McpTransport,
+    /// What the server calls the tool.
+    pub tool: String,
+    /// The program, when it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Where it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_dir: Option<String>,
+    /// Its variables.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// What every request has.
     #[serde(flatten)]
     pub access: Access,
 }

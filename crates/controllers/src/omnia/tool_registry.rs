@@ -4,6 +4,7 @@ mod decide;
 pub mod discover;
 mod locate;
 mod observe;
+mod probe;
 mod question;
 pub mod reach;
 pub(crate) mod schemas;

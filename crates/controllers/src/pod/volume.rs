@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{
     Volume, VolumeMount,
 };
 
-pub(super) fn empty(name: impl Into<String>) -> Volume {
+pub(crate) fn empty(name: impl Into<String>) -> Volume {
     Volume { name: name.into(), empty_dir: Some(EmptyDirVolumeSource::default()), ..Volume::default() }
 }
 
@@ -49,7 +49,7 @@ pub(super) fn item(key: &str, path: &str, mode: Option<i32>) -> KeyToPath {
     KeyToPath { key: key.into(), path: path.into(), mode }
 }
 
-pub(super) fn mount(volume: impl Into<String>, path: &str) -> VolumeMount {
+pub(crate) fn mount(volume: impl Into<String>, path: &str) -> VolumeMount {
     VolumeMount { name: volume.into(), mount_path: path.into(), ..VolumeMount::default() }
 }
 

@@ -1,13 +1,13 @@
 //! What becomes of what servers say about their tools.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use api::omnia::{DiscoveredTool, Operation};
 use engine::{Engine, Step};
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use orrery_controllers::Options;
 use orrery_controllers::kubeopencode::session::NoSessions;
 use orrery_controllers::omnia::Settings;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tools::{Found, Problem};
 
 use crate::omnia_tools::{registry, serve};
-use crate::support::{at, condition, status, steps};
+use crate::support::{at, condition, object, status, steps};
 
 const OPENAPI: &str =
     "  handlers: [{ name: shop, type: openapi, openAPIConfig: { specURL: 'http://one.team.svc/openapi.json' } }]";
@@ -161,6 +161,13 @@ fn condition_message(status: &Value) -> String {
     conditions.iter().map(|condition| condition["message"].as_str().unwrap()).collect()
 }
 
+/// How often each handler was asked.
+static ASKED: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
+
+pub fn times_asked(handler: &str) -> usize {
+    ASKED.lock().unwrap().get(handler).copied().unwrap_or_default()
+}
+
 /// A server that has as many tools as it has Pods. Those called big have big ones.
 #[derive(Debug)]
 struct Counting;
@@ -168,11 +175,24 @@ struct Counting;
 impl Discover for Counting {
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
+            *ASKED.lock().unwrap().entry(question.asked.0.clone()).or_default() += 1;
             let pods = question.stops.iter().filter(|stop| matches!(stop, Stop::Pod { .. })).count();
             let big =
                 question.stops.iter().any(|stop| matches!(stop, Stop::Pod { name, .. } if name.starts_with("big")));
             let words = if big { 120_000 } else { 10 };
             Ok((0..pods).map(|n| found(&format!("t{n}"), words)).collect())
+        })
+    }
+
+    /// A program has one tool, called as its Pod's image is.
+    fn read<'a>(&'a self, _: &'a kube::Client, pod: &'a Pod, endpoint: &'a str) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let ended = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+            if ended != Some("Succeeded") {
+                return Err(Problem { reason: "Unreachable", message: "the program ended".into() });
+            }
+            let image = pod.spec.as_ref().unwrap().containers[0].image.clone().unwrap();
+            Ok(vec![Found { endpoint: endpoint.into(), operation: None, ..found(&image, 1) }])
         })
     }
 }
@@ -181,6 +201,7 @@ impl Discover for Counting {
 pub fn controllers(engine: Engine) -> Engine {
     let mut options = Options::default();
     options.omnia.discover = Arc::new(Counting);
+    options.omnia.own_image = Some("ours".into());
     orrery_controllers::install(engine, &options, Arc::new(NoSessions))
 }
 
@@ -199,4 +220,78 @@ fn answers_are_kept_apart_by_service() {
     ]);
     let status = status(&decide(&observed, &Settings::default(), now()));
     assert_eq!(status["phase"], "Degraded", "{status:#}");
+}
+
+const PROGRAM: &str = "
+  serviceAccountName: modest
+  handlers: [{ name: files, type: mcp, mcpConfig: { transport: stdio, command: npx, args: [-y, files], IMAGE env: { ROOT: /data } } }]";
+
+fn with_image(own: Option<&str>) -> Settings {
+    Settings { own_image: own.map(Into::into), ..Settings::default() }
+}
+
+#[test]
+fn a_program_is_asked_by_a_pod_with_the_registrys_account() {
+    let observed = registry(&PROGRAM.replace("IMAGE", ""));
+    let decision = decide(&observed, &with_image(Some("ours")), now());
+    let pod = object(&decision, "Pod");
+    assert_eq!(pod["spec"]["serviceAccountName"], "modest");
+    assert_eq!(pod["metadata"]["ownerReferences"][0]["kind"], "ToolRegistry");
+    let main = &pod["spec"]["containers"][0];
+    assert_eq!((&main["image"], &main["command"]), (&json!("ours"), &json!(["/orrery", "mcp-tools"])));
+    let program: Value = serde_json::from_str(main["env"][0]["value"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        program,
+        json!({ "command": "npx", "arguments": ["-y", "files"], "directory": null, "environment": { "ROOT": "/data" } })
+    );
+    let status = status(&decision);
+    assert_eq!((&status["phase"], &status["discoveredTools"][0]["status"]), (&json!("Pending"), &json!("Unknown")));
+}
+
+#[test]
+fn our_program_is_brought_to_an_image_that_lacks_it() {
+    let observed = registry(&PROGRAM.replace("IMAGE", "image: theirs,"));
+    let pod = object(&decide(&observed, &with_image(Some("ours")), now()), "Pod");
+    let (bring, main) = (&pod["spec"]["initContainers"][0], &pod["spec"]["containers"][0]);
+    assert_eq!((&bring["image"], &bring["command"]), (&json!("ours"), &json!(["/orrery", "self-init"])));
+    assert_eq!((&main["image"], &main["command"][0]), (&json!("theirs"), &json!("/tools/kubeopencode")));
+}
+
+#[test]
+fn without_an_image_of_ours_a_program_is_never_asked() {
+    let decision = decide(&registry(&PROGRAM.replace("IMAGE", "")), &with_image(None), now());
+    assert_eq!(steps(&decision), ["patch status ToolRegistry desk"], "nothing is run");
+    let tool = &status(&decision)["discoveredTools"][0];
+    assert_eq!(tool["reason"], "NoProgram");
+    assert!(tool["error"].as_str().unwrap().contains("--helper-image"));
+}
+
+#[test]
+fn a_program_is_asked_again_after_a_while_and_keeps_its_tools_meanwhile() {
+    let settings = with_image(Some("ours"));
+    let mut observed = registry(&PROGRAM.replace("IMAGE", ""));
+    let mut pod: Pod = serde_json::from_value(object(&decide(&observed, &settings, now()), "Pod")).unwrap();
+    pod.status = Some(serde_json::from_value(json!({ "phase": "Succeeded" })).unwrap());
+    observed.pods = vec![Arc::new(pod)];
+    let said = Found {
+        endpoint: "stdio://npx".into(),
+        operation: None,
+        remote_name: Some("read-file".into()),
+        ..found("read_file", 1)
+    };
+    observed.answers.insert(("files".into(), None), Ok(vec![said]));
+    let first = decide(&observed, &settings, at("2026-01-01T00:00:10Z"));
+    assert_eq!(steps(&first), ["patch status ToolRegistry desk"]);
+    assert_eq!(status(&first)["phase"], "Ready");
+    let mut known = (*observed.registry).clone();
+    known.status = Some(serde_json::from_value(status(&first)).unwrap());
+    observed.registry = Arc::new(known);
+
+    let later = decide(&observed, &settings, at("2026-01-01T00:10:00Z"));
+    assert!(steps(&later)[0].starts_with("delete Pod desk-files-"), "{:?}", steps(&later));
+    observed.pods.clear();
+    observed.answers.clear();
+    let again = decide(&observed, &settings, at("2026-01-01T00:10:01Z"));
+    assert_eq!(steps(&again).len(), 1, "nothing is said meanwhile: {:?}", steps(&again));
+    assert!(steps(&again)[0].starts_with("create Pod desk-files-"));
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::omnia_discovery;
 use crate::omnia_packs::content;
 use crate::scenarios::{Scenario, prove, prove_against, thoroughness};
-use crate::world::{World, controllers};
+use crate::world::{Weather, World, controllers, plane};
 
 pub const MINUTE: Duration = Duration::from_mins(1);
 pub const HOUR: Duration = Duration::from_hours(1);
@@ -36,12 +36,39 @@ async fn the_end_is_the_same_in_any_weather(#[case] scenario: Scenario) {
 
 #[rstest]
 #[case::a_registry_follows_a_server_that_describes_itself(a_describing_server)]
+#[case::programs_are_asked_in_pods(programs)]
 #[tokio::test]
 async fn discovery_ends_the_same_in_any_weather(#[case] scenario: Scenario) {
     prove_against(scenario, omnia_discovery::controllers, omnia_discovery::controllers, thoroughness())
         .await
         .unwrap()
         .publish();
+}
+
+#[tokio::test]
+async fn a_service_touches_only_the_registries_that_select_it() {
+    let mut world = World::on(plane().await, "touched", Weather::Calm, omnia_discovery::controllers).await;
+    for name in ["near", "far"] {
+        service(&world, name).await;
+        pods_behind(&world, name, &["one"]).await;
+        let labels = Patch::Merge(json!({ "metadata": { "labels": { "role": name } } }));
+        world.api::<Service>().patch(name, &PatchParams::default(), &labels).await.unwrap();
+        let handler =
+            format!("handlers: [{{ name: {name}, type: openapi, selector: {{ matchLabels: {{ role: {name} }} }} }}]");
+        world.create(&object("ToolRegistry", name, &handler)).await;
+    }
+    let count = |world: &World, name: &str| {
+        let registries = world.objects::<DynamicObject>("omnia.altairalabs.ai/toolregistries");
+        let registry = registries.iter().find(|registry| registry.name_any() == name);
+        registry.map_or(Value::Null, |registry| registry.data["status"]["discoveredToolsCount"].clone())
+    };
+    world.until(HOUR, |world| count(world, "near") == 1 && count(world, "far") == 1).await;
+    let asked = || (omnia_discovery::times_asked("near"), omnia_discovery::times_asked("far"));
+    let before = asked();
+    pods_behind(&world, "near", &["one", "two"]).await;
+    world.until(MINUTE / 2, |world| count(world, "near") == 2).await;
+    assert!(asked().0 > before.0);
+    assert_eq!(asked().1, before.1, "the other was not even asked");
 }
 
 pub fn object(kind: &str, name: &str, spec: &str) -> String {
@@ -259,6 +286,23 @@ fn a_describing_server(world: &mut World) -> BoxFuture<'_, Vec<String>> {
         pods_behind(world, "shop", &["small", "smaller"]).await;
         world.until(HOUR, is("toolregistries", "Ready")).await;
         world.pass(MINUTE).await;
+        stand(world)
+    })
+}
+
+fn programs(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        let program = |name: &str, image: &str| {
+            format!("{{ name: {name}, type: mcp, mcpConfig: {{ transport: stdio, command: run, image: {image} }} }}")
+        };
+        let handlers = [program("one", "first"), program("two", "broken"), program("three", "forever")];
+        world.create(&object("ToolRegistry", "desk", &format!("handlers: [{}]", handlers.join(", ")))).await;
+        // The third is given up after three minutes.
+        world.until(HOUR, |world| phase(world, "toolregistries") == "Degraded" && tools_listed(world) == 3).await;
+        let handlers: Value = crate::support::yaml(&format!("[{}]", program("one", "second")));
+        world.change("ToolRegistry", "desk", json!({ "spec": { "handlers": handlers } })).await;
+        world.until(HOUR, is("toolregistries", "Ready")).await;
+        world.until(HOUR, |world| world.pods().len() == 1).await;
         stand(world)
     })
 }

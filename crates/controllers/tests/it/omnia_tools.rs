@@ -21,6 +21,7 @@ pub fn registry(spec: &str) -> Observed {
         slices: Vec::new(),
         places: BTreeMap::new(),
         answers: BTreeMap::new(),
+        pods: Vec::new(),
         maps: Vec::new(),
     }
 }

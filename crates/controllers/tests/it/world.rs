@@ -315,8 +315,7 @@ impl World {
                 _ => Some("Running"),
             };
             let name = pod.name_any();
-            let alone =
-                pod.owner_references().iter().all(|owner| !tasks.iter().any(|t| t.uid().as_ref() == Some(&owner.uid)));
+            let alone = is_alone(&pod, &tasks);
             if let Some(next) = next {
                 let patch = Patch::Merge(json!({ "status": { "phase": next } }));
                 api.patch_status(&name, &PatchParams::default(), &patch).await.unwrap();
@@ -376,6 +375,12 @@ impl Process {
 
 fn told(step: Option<(&'static str, engine::Key, engine::Outcome)>) -> Option<String> {
     step.map(|(controller, key, outcome)| format!("{controller} {key}: {outcome:?}"))
+}
+
+/// Whether the Task of a Pod is gone.
+fn is_alone(pod: &Pod, tasks: &[Task]) -> bool {
+    let is_gone = |uid: &String| !tasks.iter().any(|task| task.uid().as_ref() == Some(uid));
+    pod.owner_references().iter().all(|owner| owner.kind == "Task" && is_gone(&owner.uid))
 }
 
 /// What a running Pod does next: its image says.

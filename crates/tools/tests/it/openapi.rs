@@ -27,6 +27,8 @@ fn entry(found: &Found) -> ToolEntry {
         },
         http_config: None,
         grpc_config: None,
+        grpc_method: None,
+        mcp_config: None,
         openapi_config: found.operation.clone().map(|operation| OperationCall { operation, access: Access::default() }),
         timeout: "20s".into(),
         retries: 0,

@@ -1,9 +1,11 @@
 //! Servers from npm and `PyPI` (`scripts/tool-servers`), each a process of its own; a test that cannot have them fails.
 
 use std::io::{BufRead as _, BufReader};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 /// Where they are installed.
 pub fn root() -> &'static Path {
@@ -38,4 +40,26 @@ pub fn python(script: &str) -> Server {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let port = line.trim().parse().unwrap_or_else(|_| panic!("{line:?} is no port"));
     Server { child, port }
+}
+
+/// The program of the MCP server that has everything.
+pub fn everything() -> String {
+    let path = root().join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    path.to_str().unwrap().to_owned()
+}
+
+/// The same, listening.
+pub fn everything_over(mode: &str) -> Server {
+    // It cannot say which port it got, so it is given one that was free a moment ago.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = Command::new("node");
+    command.arg(everything()).arg(mode).env("PORT", port.to_string());
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut server = Server { child, port };
+    let end = Instant::now() + Duration::from_secs(60);
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(server.child.try_wait().unwrap().is_none() && Instant::now() < end, "the server does not listen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    server
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Operation;
+use super::{HandlerType, Operation};
 
 /// Where a registry stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +43,9 @@ pub struct DiscoveredTool {
     /// The handler that serves it; empty when nobody does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler_name: Option<String>,
+    /// How it is called.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<HandlerType>,
     /// What it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,

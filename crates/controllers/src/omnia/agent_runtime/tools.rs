@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::omnia::tools::{Access, HttpCall, OperationCall, ToolCard, ToolEntry, ToolsFile};
+use api::omnia::tools::{Access, HttpCall, McpCall, OperationCall, ToolCard, ToolEntry, ToolsFile};
 use api::omnia::{
     AuthType, Details, DiscoveredTool, Handler, HandlerType, HttpConfig, OnFailure, PolicyMode, ToolAvailability,
     ToolRegistry, names,
@@ -79,10 +79,10 @@ fn entry(
     };
     let audited_by = judge(observed, plan, &registry.name_any(), &tool.name)?;
     // A Service may say that it speaks something else than its handler.
-    let said = endpoint.split_once("://").and_then(|(scheme, _)| HandlerType::parse(scheme));
-    let type_ = if tool.operation.is_some() { HandlerType::Openapi } else { said.unwrap_or(handler.type_) };
-    if plan.runtime.own && type_ == HandlerType::Grpc {
-        return Err("the built-in runtime calls no gRPC".into());
+    let type_ = tool.type_.unwrap_or(handler.type_);
+    let grpc = (type_ == HandlerType::Grpc).then(|| handler.grpc_config.clone().unwrap_or_default());
+    if plan.runtime.own && grpc.as_ref().is_some_and(|grpc| grpc.tls_insecure_skip_verify) {
+        return Err("the built-in runtime skips no verification: name the authority in grpcConfig.tlsCAPath".into());
     }
     Ok(ToolEntry {
         name: handler.name.clone(),
@@ -96,7 +96,9 @@ fn entry(
             output_schema: tool.output_schema.clone(),
         },
         http_config: (type_ == HandlerType::Http).then(|| http_call(handler)),
-        grpc_config: if type_ == HandlerType::Grpc { handler.grpc_config.clone() } else { None },
+        grpc_method: grpc.as_ref().and(tool.remote_name.clone()),
+        grpc_config: grpc,
+        mcp_config: (type_ == HandlerType::Mcp).then(|| mcp_call(handler, tool)),
         openapi_config: tool.operation.clone().map(|operation| OperationCall { operation, access: access(handler) }),
         timeout: handler.timeout.0.clone(),
         retries: handler.retries,
@@ -132,11 +134,25 @@ fn http_call(handler: &Handler) -> HttpCall {
     HttpCall { method: config.method, content_type: config.content_type, access: access(handler) }
 }
 
+fn mcp_call(handler: &Handler, tool: &DiscoveredTool) -> McpCall {
+    let config = handler.mcp_config.clone().unwrap_or_default();
+    McpCall {
+        transport: config.transport,
+        tool: tool.remote_name.clone().unwrap_or_else(|| tool.name.clone()),
+        command: config.command,
+        args: config.args,
+        work_dir: config.work_dir,
+        env: config.env,
+        access: access(handler),
+    }
+}
+
 /// What every request of a handler has.
 fn access(handler: &Handler) -> Access {
     let http = handler.http_config.as_ref().map(|config| (&config.headers, config.auth_type));
     let openapi = handler.openapi_config.as_ref().map(|config| (&config.headers, config.auth_type));
-    let (headers, auth_type) = http.or(openapi).unwrap_or((&None, AuthType::None));
+    let mcp = handler.mcp_config.as_ref().map(|config| (&config.headers, config.auth_type));
+    let (headers, auth_type) = http.or(openapi).or(mcp).unwrap_or((&None, AuthType::None));
     Access {
         headers: headers.clone().unwrap_or_default(),
         auth_type,

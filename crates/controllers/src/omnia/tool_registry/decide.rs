@@ -16,7 +16,8 @@ use tools::Found;
 
 use super::locate::{Said, named_place, of_service, port, ready, selects, url};
 use super::observe::Observed;
-use super::schemas::spill;
+use super::probe;
+use super::schemas::{restore, spill};
 use crate::omnia::Settings;
 
 /// More tools than this are not listed: an object has its limits.
@@ -52,6 +53,13 @@ pub fn decide(observed: &Observed, settings: &Settings, now: Timestamp) -> Decis
 
 /// What the schema of the resource cannot check.
 fn check(handler: &Handler) -> Result<(), String> {
+    if let Some(grpc) = handler.grpc_config.as_ref().filter(|_| handler.asks(handler.type_))
+        && (grpc.tls_ca_path.is_some() || grpc.tls_cert_path.is_some() || grpc.tls_insecure_skip_verify)
+    {
+        return Err(
+            "certificates are in the runtime's container, so the server cannot be asked from here: set tool".into()
+        );
+    }
     let Some(tool) = &handler.tool else { return Ok(()) };
     input_schema(&tool.input_schema).map_err(|error| format!("tool.inputSchema is no JSON Schema: {error}"))?;
     if let Some(schema) = &tool.output_schema {
@@ -63,6 +71,9 @@ fn check(handler: &Handler) -> Result<(), String> {
 /// The tools that a handler stands for.
 fn find(observed: &Observed, settings: &Settings, handler: &Handler) -> Vec<DiscoveredTool> {
     let namespace = observed.registry.namespace().unwrap_or_default();
+    if probe::is_program(handler) {
+        return program(observed, settings, handler);
+    }
     let Some(selector) = &handler.selector else { return named(observed, settings, handler) };
     let found: Vec<&Service> =
         observed.services.iter().map(AsRef::as_ref).filter(|s| selects(selector, &namespace, s)).collect();
@@ -73,6 +84,26 @@ fn find(observed: &Observed, settings: &Settings, handler: &Handler) -> Vec<Disc
         return lost(observed, handler, None, "ServiceNotFound", &message);
     }
     found.into_iter().flat_map(|service| selected(observed, settings, handler, service)).collect()
+}
+
+/// The tools of a program that is an MCP server.
+fn program(observed: &Observed, settings: &Settings, handler: &Handler) -> Vec<DiscoveredTool> {
+    match probe::known(observed, settings, handler) {
+        probe::Known::Said => asked(observed, handler, HandlerType::Mcp, None),
+        probe::Known::Never(why) => lost(observed, handler, None, "NoProgram", &why),
+        probe::Known::Asking => {
+            let known = observed.registry.status.iter().flat_map(|status| &status.discovered_tools);
+            let known = known.filter(|tool| tool.handler_name.as_ref() == Some(&handler.name));
+            let known = known.filter(|tool| tool.endpoint.is_some());
+            let known: Vec<DiscoveredTool> = known.map(|tool| restore(tool, &observed.maps)).collect();
+            if known.is_empty() {
+                let message = "a Pod asks the program what tools it has".to_owned();
+                let tool = unavailable(handler, handler_tool_name(handler), "Asking", message);
+                return vec![DiscoveredTool { status: ToolAvailability::Unknown, ..tool }];
+            }
+            known
+        }
+    }
 }
 
 /// The tools of a handler whose endpoint is written down.
@@ -95,13 +126,13 @@ fn named(observed: &Observed, settings: &Settings, handler: &Handler) -> Vec<Dis
                 if let Some(message) = not_ready(observed, service) {
                     return tool("NoReadyEndpoints", message);
                 }
-                if handler.type_.is_discovered()
+                if handler.asks(handler.type_)
                     && let Err(message) = port(service, Some(&place.port.to_string()))
                 {
                     return tool("PortNotFound", message);
                 }
             }
-            None if name.certain || !handler.type_.is_discovered() => {
+            None if name.certain || !handler.asks(handler.type_) => {
                 return tool("ServiceNotFound", format!("there is no Service behind {}", place.host));
             }
             None => {}
@@ -109,14 +140,16 @@ fn named(observed: &Observed, settings: &Settings, handler: &Handler) -> Vec<Dis
     }
     match &handler.tool {
         Some(tool) => vec![card(handler, tool, handler.endpoint().map(Into::into))],
-        None => asked(observed, handler, None),
+        None => asked(observed, handler, handler.type_, None),
     }
 }
 
 /// The tools behind a Service that was found by its labels.
 fn selected(observed: &Observed, settings: &Settings, handler: &Handler, service: &Service) -> Vec<DiscoveredTool> {
-    let said = Said::by(service).type_.and_then(|word| HandlerType::parse(&word));
-    if !said.unwrap_or(handler.type_).is_discovered() {
+    let said = Said::by(service);
+    let type_ = said.type_.and_then(|word| HandlerType::parse(&word)).unwrap_or(handler.type_);
+    let is_named = type_ == HandlerType::Grpc && said.name.is_some();
+    if is_named || !handler.asks(type_) {
         return vec![behind(observed, settings, handler, service)];
     }
     let wanted = handler.selector.as_ref().and_then(|selector| selector.port.as_deref());
@@ -125,24 +158,25 @@ fn selected(observed: &Observed, settings: &Settings, handler: &Handler, service
     }
     match not_ready(observed, service) {
         Some(message) => lost(observed, handler, Some(service), "NoReadyEndpoints", &message),
-        None => asked(observed, handler, Some(service)),
+        None => asked(observed, handler, type_, Some(service)),
     }
 }
 
 /// What a server said about its tools.
-fn asked(observed: &Observed, handler: &Handler, service: Option<&Service>) -> Vec<DiscoveredTool> {
+fn asked(observed: &Observed, handler: &Handler, type_: HandlerType, service: Option<&Service>) -> Vec<DiscoveredTool> {
     let of = service.map(|service| (service.namespace().unwrap_or_default(), service.name_any()));
     match observed.answers.get(&(handler.name.clone(), of)) {
-        Some(Ok(found)) => found.iter().map(|found| discovered(handler, found)).collect(),
+        Some(Ok(found)) => found.iter().map(|found| discovered(handler, type_, found)).collect(),
         Some(Err(problem)) => lost(observed, handler, service, problem.reason, &problem.message),
         None => lost(observed, handler, service, "NoReadyEndpoints", "nobody is there who could be asked"),
     }
 }
 
-fn discovered(handler: &Handler, found: &Found) -> DiscoveredTool {
+fn discovered(handler: &Handler, type_: HandlerType, found: &Found) -> DiscoveredTool {
     let tool = DiscoveredTool {
         name: found.name.clone(),
         handler_name: Some(handler.name.clone()),
+        type_: Some(type_),
         description: Some(found.description.clone()).filter(|words| !words.is_empty()),
         input_schema: Some(found.input_schema.clone()).filter(|schema| !schema.is_null()),
         output_schema: found.output_schema.clone(),
@@ -195,7 +229,10 @@ fn behind(observed: &Observed, settings: &Settings, handler: &Handler, service: 
         Some((word, None)) => {
             return refuse(
                 "Invalid",
-                format!("Service {}: its tool-type {word:?} is none of http, grpc and openapi", service.name_any()),
+                format!(
+                    "Service {}: its tool-type {word:?} is none of http, grpc, openapi and mcp",
+                    service.name_any()
+                ),
             );
         }
     };
@@ -217,7 +254,7 @@ fn behind(observed: &Observed, settings: &Settings, handler: &Handler, service: 
         output_schema: handler.tool.as_ref().and_then(|tool| tool.output_schema.clone()),
     };
     let endpoint = url(service, port, type_, said.path.as_deref(), &settings.cluster_domain);
-    let found = card(handler, &tool, Some(endpoint));
+    let found = DiscoveredTool { type_: Some(type_), ..card(handler, &tool, Some(endpoint)) };
     match not_ready(observed, service) {
         Some(message) => gone(found, "NoReadyEndpoints", message),
         None => found,
@@ -246,6 +283,7 @@ fn card(handler: &Handler, tool: &Tool, endpoint: Option<String>) -> DiscoveredT
     DiscoveredTool {
         name: tool.name.clone(),
         handler_name: Some(handler.name.clone()),
+        type_: Some(handler.type_),
         description: Some(tool.description.clone()),
         input_schema: Some(tool.input_schema.clone()),
         output_schema: tool.output_schema.clone(),
@@ -315,6 +353,7 @@ fn report(
     since(&mut tools, &current, now);
     let available = tools.iter().filter(|tool| tool.status == ToolAvailability::Available).count();
     let phase = match available {
+        0 if tools.iter().any(|tool| tool.status == ToolAvailability::Unknown) => RegistryPhase::Pending,
         0 => RegistryPhase::Failed,
         some if some == tools.len() => RegistryPhase::Ready,
         _ => RegistryPhase::Degraded,
@@ -349,6 +388,7 @@ fn report(
     }
     tell(registry, current.phase, phase, &missing, &mut decision);
     decision.status(registry, registry.status.as_ref(), &status);
+    probe::keep(observed, settings, now, &mut decision);
     let wanted: BTreeSet<String> = maps.iter().map(ResourceExt::name_any).collect();
     for map in observed.maps.iter().filter(|map| !wanted.contains(&map.name_any())) {
         decision.delete(&**map);
@@ -382,10 +422,13 @@ fn tell(
     }
     let missing = some(missing);
     match after {
+        RegistryPhase::Pending => return,
         RegistryPhase::Ready => decision.event(Event::normal(registry, "Ready", "Discover", "all tools are available")),
         RegistryPhase::Degraded => {
             decision.event(Event::warning(registry, "Degraded", "Discover", format!("not available: {missing}")))
         }
-        _ => decision.event(Event::warning(registry, "Failed", "Discover", format!("no tool is available: {missing}"))),
+        RegistryPhase::Failed => {
+            decision.event(Event::warning(registry, "Failed", "Discover", format!("no tool is available: {missing}")))
+        }
     };
 }

@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::LogParams;
 use parking_lot::Mutex;
 use tools::connect::{Connect, Network, Stream};
 use tools::{Client, Found, Problem};
@@ -22,11 +25,17 @@ pub type Answer = Result<Vec<Found>, Problem>;
 pub trait Discover: fmt::Debug + Send + Sync + 'static {
     /// Asks.
     fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer>;
+    /// Reads what a Pod that has ended found out about a program.
+    fn read<'a>(&'a self, client: &'a kube::Client, pod: &'a Pod, endpoint: &'a str) -> BoxFuture<'a, Answer>;
 }
 
 /// An answer that is not older is given again: a registry is looked at again because of its own status, and a server that
 /// says something else each time must not make that a circle.
 const FRESH: Duration = Duration::from_secs(5);
+
+/// How much of a Pod's log is read, and how long that may take.
+const MOST_OF_A_LOG: i64 = 16 << 20;
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Asks over the network, and Pods as `dial` reaches them.
 pub struct Asker {
@@ -45,6 +54,8 @@ impl Asker {
         let client = Client::through(Arc::new(Route { place, stops, dial: self.dial.clone() }))?;
         match &question.what {
             What::OpenApi(source) => client.operations(source, question.patience).await,
+            What::Mcp(source) => client.mcp_tools(source, question.patience).await,
+            What::Grpc { endpoint, tls } => client.grpc_methods(endpoint, *tls, question.patience).await,
         }
     }
 }
@@ -67,6 +78,20 @@ impl Discover for Asker {
             known.retain(|_, (at, _)| at.elapsed() < FRESH);
             known.insert(question.clone(), (Instant::now(), answer.clone()));
             answer
+        })
+    }
+
+    fn read<'a>(&'a self, client: &'a kube::Client, pod: &'a Pod, endpoint: &'a str) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let api: kube::Api<Pod> = kube::Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+            let parameters = LogParams { limit_bytes: Some(MOST_OF_A_LOG), ..LogParams::default() };
+            let log = tokio::time::timeout(PATIENCE, api.logs(&pod.name_any(), &parameters)).await;
+            let lost = |message: String| Problem { reason: "Unreachable", message };
+            let log = log.map_err(|_| lost("the Pod's log cannot be read in time".into()))?;
+            let log = log.map_err(|error| lost(format!("the Pod's log cannot be read: {error}")))?;
+            let endpoint = endpoint.to_owned();
+            let read = tokio::task::spawn_blocking(move || tools::mcp::report::read(&log, &endpoint)).await;
+            read.unwrap_or_else(|error| Err(lost(format!("the Pod's log cannot be read: {error}"))))
         })
     }
 }

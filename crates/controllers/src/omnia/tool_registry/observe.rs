@@ -7,13 +7,15 @@ use api::omnia::{ToolRegistry, names};
 use engine::{Controller, Decision, Error, Key, View, Watches};
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
 use kube::core::{Expression, Selector};
+use tools::Problem;
 
 use super::discover::Answer;
 use super::locate::{Place, SERVICE_NAME_LABEL, ServiceName, named_place, selects};
+use super::probe;
 use super::question::{Asked, questions};
 use super::schemas::COMPONENT;
 use crate::omnia::Settings;
@@ -40,6 +42,8 @@ pub struct Observed {
     pub places: BTreeMap<Place, Result<(), String>>,
     /// What servers said about their tools.
     pub answers: BTreeMap<Asked, Answer>,
+    /// The Pods that ask programs.
+    pub pods: Vec<Arc<Pod>>,
     /// The `ConfigMaps` that hold what did not fit into the status.
     pub maps: Vec<Arc<ConfigMap>>,
 }
@@ -51,8 +55,10 @@ impl Controller for RegistryController {
     fn watches(&self) -> Watches {
         let (domain, again) = (self.settings.cluster_domain.clone(), self.settings.cluster_domain.clone());
         let schemas: Selector = Expression::Equal(names::COMPONENT_LABEL.into(), COMPONENT.into()).into();
+        let probes: Selector = Expression::Equal(names::COMPONENT_LABEL.into(), probe::COMPONENT.into()).into();
         Watches::of::<ToolRegistry>()
             .owned_selected::<ConfigMap>("ToolRegistry", schemas)
+            .owned_selected::<Pod>("ToolRegistry", probes)
             .mapped::<Service>(move |service, view| registries_of(service, view, &domain))
             .mapped::<EndpointSlice>(move |slice, view| {
                 let service = slice.labels().get(SERVICE_NAME_LABEL).cloned().unwrap_or_default();
@@ -76,10 +82,10 @@ impl Controller for RegistryController {
             match place.service(&key.namespace, &self.settings.cluster_domain) {
                 Some(name) => match view.cached::<Service>(&Key::new(&name.namespace, &name.name)) {
                     Some(service) => services.push(service),
-                    None if name.certain || handler.type_.is_discovered() => {}
+                    None if name.certain || handler.asks(handler.type_) => {}
                     None => drop(outside.insert(place)),
                 },
-                None if handler.type_.is_discovered() => {}
+                None if handler.asks(handler.type_) => {}
                 None => drop(outside.insert(place)),
             }
         }
@@ -96,7 +102,7 @@ impl Controller for RegistryController {
             .collect()
             .await;
         let questions = questions(&registry, &services, &slices, &self.settings);
-        let answers = futures::stream::iter(questions)
+        let mut answers: BTreeMap<Asked, Answer> = futures::stream::iter(questions)
             .map(|question| async move {
                 let answer = self.settings.discover.ask(&question).await;
                 (question.asked, answer)
@@ -104,16 +110,35 @@ impl Controller for RegistryController {
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        let is_ours = |map: &Arc<ConfigMap>| {
-            let owners = map.owner_references();
-            owners.iter().any(|owner| owner.kind == "ToolRegistry" && owner.name == key.name)
-        };
-        let maps = view.list::<ConfigMap>(&key.namespace).into_iter().filter(is_ours).collect();
-        Ok(Some(Observed { registry, services, slices, places, answers, maps }))
+        let uid = registry.uid().unwrap_or_default();
+        let (maps, pods) = (view.owned::<ConfigMap>(&uid), view.owned::<Pod>(&uid));
+        answers.extend(self.programs(&registry, &pods, view).await);
+        Ok(Some(Observed { registry, services, slices, places, answers, pods, maps }))
     }
 
     fn decide(&self, observed: &Observed, now: Timestamp) -> Decision {
         super::decide(observed, &self.settings, now)
+    }
+}
+
+impl RegistryController {
+    /// What the Pods that have ended found out about programs.
+    async fn programs(&self, registry: &ToolRegistry, pods: &[Arc<Pod>], view: &View) -> Vec<(Asked, Answer)> {
+        let mut answers = Vec::new();
+        for handler in registry.spec.handlers.iter().filter(|handler| probe::is_program(handler)) {
+            let Some(pod) = probe::current(pods, registry, handler, &self.settings) else { continue };
+            let command = handler.mcp_config.as_ref().and_then(|config| config.command.clone()).unwrap_or_default();
+            let answer = if probe::has_ended(pod) {
+                self.settings.discover.read(view.client(), pod, &format!("stdio://{command}")).await
+            } else if probe::is_late(pod, view.now()) {
+                let message = format!("Pod {} has not found out what tools the program has", pod.name_any());
+                Err(Problem { reason: "Timeout", message })
+            } else {
+                continue;
+            };
+            answers.push(((handler.name.clone(), None), answer));
+        }
+        answers
     }
 }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::omnia::{Handler, HandlerType, ToolRegistry};
+use api::omnia::{Handler, HandlerType, McpTransport, ToolRegistry};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
-use tools::openapi::Source;
+use tools::{mcp, openapi};
 
 use super::locate::{Place, Said, named_place, of_service, port, selects, stops, url};
 use crate::omnia::Settings;
@@ -39,7 +39,16 @@ pub struct Question {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     /// The operations of an OpenAPI document.
-    OpenApi(Source),
+    OpenApi(openapi::Source),
+    /// The tools of an MCP server.
+    Mcp(mcp::Source),
+    /// The methods of a gRPC server.
+    Grpc {
+        /// The server.
+        endpoint: String,
+        /// Whether the connection is encrypted.
+        tls: bool,
+    },
 }
 
 /// Somebody behind a Service.
@@ -110,7 +119,16 @@ fn of_selected(
     let type_ = said.type_.as_deref().map_or(Some(handler.type_), HandlerType::parse)?;
     let wanted = handler.selector.as_ref()?.port.as_deref();
     let port = port(service, wanted).ok()?.port;
-    let path = said.path.as_deref().or(Some(DOCUMENT).filter(|_| type_ == HandlerType::Openapi));
+    if said.name.is_some() && type_ == HandlerType::Grpc {
+        return None;
+    }
+    let usual = match type_ {
+        HandlerType::Openapi => Some(DOCUMENT),
+        HandlerType::Mcp if transport(handler) == McpTransport::Sse => Some("/sse"),
+        HandlerType::Mcp => Some("/mcp"),
+        HandlerType::Http | HandlerType::Grpc => None,
+    };
+    let path = said.path.as_deref().or(usual);
     let url = url(service, port, type_, path, &settings.cluster_domain);
     let what = what(handler, type_, &url, true)?;
     let place = Place::parse(&url)?;
@@ -119,11 +137,31 @@ fn of_selected(
     Some(Question { asked, what, place, stops, patience: patience(handler) })
 }
 
+fn transport(handler: &Handler) -> McpTransport {
+    handler.mcp_config.as_ref().map_or(McpTransport::StreamableHttp, |config| config.transport)
+}
+
 fn what(handler: &Handler, type_: HandlerType, url: &str, at_home: bool) -> Option<What> {
+    if !handler.asks(type_) {
+        return None;
+    }
     match type_ {
+        HandlerType::Mcp => {
+            let config = handler.mcp_config.clone().unwrap_or_default();
+            let (url, headers) = (url.to_owned(), config.headers.unwrap_or_default());
+            match config.transport {
+                McpTransport::StreamableHttp => Some(What::Mcp(mcp::Source::Http { url, headers })),
+                McpTransport::Sse => Some(What::Mcp(mcp::Source::Sse { url, headers })),
+                McpTransport::Stdio => None,
+            }
+        }
+        HandlerType::Grpc => {
+            let tls = handler.grpc_config.as_ref().is_some_and(|config| config.tls);
+            Some(What::Grpc { endpoint: url.to_owned(), tls })
+        }
         HandlerType::Openapi => {
             let config = handler.openapi_config.clone().unwrap_or_default();
-            Some(What::OpenApi(Source {
+            Some(What::OpenApi(openapi::Source {
                 url: url.to_owned(),
                 base: config.base_url,
                 filter: config.operation_filter,
@@ -131,7 +169,7 @@ fn what(handler: &Handler, type_: HandlerType, url: &str, at_home: bool) -> Opti
                 at_home,
             }))
         }
-        HandlerType::Http | HandlerType::Grpc => None,
+        HandlerType::Http => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What does not fit into a status goes into `ConfigMaps`, and the status says where.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::omnia::{Details, DiscoveredTool, SchemaReference, ToolRegistry, names};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -64,6 +65,20 @@ pub(super) fn spill(registry: &ToolRegistry, tools: &mut [DiscoveredTool]) -> Ve
         ..ConfigMap::default()
     })
     .collect()
+}
+
+/// A tool with what was moved, as far as it is still there.
+pub(super) fn restore(tool: &DiscoveredTool, maps: &[Arc<ConfigMap>]) -> DiscoveredTool {
+    let mut tool = tool.clone();
+    tool.last_checked = None;
+    let Some(reference) = tool.schema_ref.take() else { return tool };
+    let map = maps.iter().find(|map| map.name_any() == reference.config_map);
+    let text = map.and_then(|map| map.data.as_ref()?.get(&reference.key));
+    if let Some(details) = text.and_then(|text| serde_json::from_str::<Details>(text).ok()) {
+        (tool.description, tool.operation) = (details.description, details.operation);
+        (tool.input_schema, tool.output_schema) = (details.input_schema, details.output_schema);
+    }
+    tool
 }
 
 /// What would move. A tool whose name another has is not called, and so not described.
