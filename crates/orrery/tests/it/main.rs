@@ -17,6 +17,7 @@ mod init;
 mod kill;
 mod kubectl;
 mod omnia;
+mod omnia_canary;
 mod plane;
 mod seed;
 mod server;
