@@ -44,7 +44,7 @@ pub fn main(directory: &Path, spec: &HolderSpec) -> Result<(), Error> {
 fn make_network(spec: &HolderSpec) -> Result<OwnedFd, Error> {
     let mut netlink = Netlink::open().during("open netlink")?;
     netlink.bring_up("lo").during("bring loopback up")?;
-    netlink.make_bridge(BRIDGE).during("make the bridge")?;
+    netlink.make_bridge(BRIDGE, spec.gateway).during("make the bridge")?;
     netlink.add_address(BRIDGE, spec.gateway, spec.prefix).during("address the bridge")?;
     netlink.bring_up(BRIDGE).during("bring the bridge up")?;
     // Every Service address is ours: whoever listens on one serves it.

@@ -96,10 +96,14 @@ impl Netlink {
         self.ask(Message::new(libc::RTM_NEWLINK, REQUEST_AND_ANSWER, &body))
     }
 
-    /// Makes a bridge.
-    pub fn make_bridge(&mut self, name: &str) -> io::Result<()> {
+    /// Makes a bridge with a hardware address of its own. Without, it has the lowest of its cables', and another one when
+    /// that cable goes: everybody else would send into the void until they ask again who the gateway is.
+    pub fn make_bridge(&mut self, name: &str, gateway: Ipv4Addr) -> io::Result<()> {
+        const ASSIGNED_LOCALLY: u8 = 0x02;
+        let [a, b, c, d] = gateway.octets();
         let mut message = Message::new(libc::RTM_NEWLINK, REQUEST_AND_ANSWER | CREATE_NEW, &link_body(0, 0, 0));
         message.attribute(libc::IFLA_IFNAME, &text(name));
+        message.attribute(libc::IFLA_ADDRESS, &[ASSIGNED_LOCALLY, 0, a, b, c, d]);
         message.nested(libc::IFLA_LINKINFO, |info| {
             info.attribute(libc::IFLA_INFO_KIND, b"bridge");
         });

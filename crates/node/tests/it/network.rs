@@ -79,12 +79,16 @@ async fn pods_of_one_port_services_names_and_this_machine() {
     let get = "get() { curl -sS --max-time 10 --retry 20 --retry-delay 1 --retry-all-errors \"$1\"; echo; };";
     let script = format!(
         "{get} for i in 1 2 3 4; do get http://agents; done; get http://agents.default.svc.cluster.local; \
-         get http://host.orrery.internal:{}; get http://$KUBERNETES_SERVICE_HOST:443",
+         get http://host.orrery.internal:{}; get http://$KUBERNETES_SERVICE_HOST:443; \
+         cat /proc/net/arp",
         model.port()
     );
     let log = run(&world, "caller", &script).await;
     assert!(log.contains("I am one") && log.contains("I am two"), "a Service is balanced: {log}");
     assert!(log.contains("the model") && log.contains("the api"), "{log}");
+    // The gateway's own hardware address, not that of a cable: it stays when Pods go.
+    let gateway = log.lines().find(|line| line.starts_with("10.88.0.1 ")).unwrap_or_default();
+    assert!(gateway.contains("02:00:0a:58:00:01"), "{log}");
 
     // What must not be reached: another Pod's loopback is its own, this machine's is not ours, clouds' secrets are not served.
     let refused = format!(

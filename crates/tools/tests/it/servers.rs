@@ -56,7 +56,7 @@ pub fn everything_over(mode: &str) -> Server {
     command.arg(everything()).arg(mode).env("PORT", port.to_string());
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut server = Server { child, port };
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_mins(1);
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(server.child.try_wait().unwrap().is_none() && Instant::now() < end, "the server does not listen");
         std::thread::sleep(Duration::from_millis(20));
