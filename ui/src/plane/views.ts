@@ -687,6 +687,7 @@ export interface ToolRegistryView {
       key: string;
     };
     status: "Available" | "Unavailable" | "Unknown";
+    type?: "http" | "grpc" | "openapi" | "mcp";
   })[];
   discoveredToolsCount?: number;
   generation?: number;
@@ -709,6 +710,21 @@ export interface ToolRegistryView {
       endpoint?: string;
       headers?: Record<string, string>;
       method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+    };
+    mcpConfig?: {
+      args?: string[];
+      authSecretRef?: {
+        key: string;
+        name: string;
+      };
+      authType?: "none" | "bearer" | "basic";
+      command?: string;
+      endpoint?: string;
+      env?: Record<string, string>;
+      headers?: Record<string, string>;
+      image?: string;
+      transport: "streamable-http" | "sse" | "stdio";
+      workDir?: string;
     };
     name: string;
     openAPIConfig?: {
@@ -735,7 +751,7 @@ export interface ToolRegistryView {
       name: string;
       outputSchema?: Record<string, unknown>;
     };
-    type: "http" | "grpc" | "openapi";
+    type: "http" | "grpc" | "openapi" | "mcp";
   })[];
   labels?: Record<string, string>;
   lastDiscoveryTime?: string;
