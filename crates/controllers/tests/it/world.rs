@@ -255,10 +255,18 @@ impl World {
                 return;
             }
             let next = self.next_timer().unwrap_or(end);
-            let registries = || self.objects::<Value>("omnia.altairalabs.ai/toolregistries");
-            assert!(next < end, "not done by {end}: {:#?} {:?}", summary(&self.tasks()), registries());
+            assert!(next < end, "in {:?}, not done by {end}:\n{}", self.weather, self.told());
             self.clock.set(next.max(self.clock.now() + Duration::from_millis(1)));
         }
+    }
+
+    /// What there is, for a run that does not come to its end.
+    fn told(&self) -> String {
+        let omnia = ["promptpacks", "agentruntimes", "toolregistries"].map(|plural| {
+            let objects = self.objects::<Value>(&format!("omnia.altairalabs.ai/{plural}"));
+            objects.iter().map(|object| format!("{plural}: {}\n", object["status"])).collect::<String>()
+        });
+        format!("{:#?}\n{}", summary(&self.tasks()), omnia.concat())
     }
 
     /// Lets an exact time pass.
