@@ -264,9 +264,9 @@ impl World {
     fn told(&self) -> String {
         let omnia = ["promptpacks", "agentruntimes", "toolregistries"].map(|plural| {
             let objects = self.objects::<Value>(&format!("omnia.altairalabs.ai/{plural}"));
-            objects.iter().map(|object| format!("{plural}: {}\n", object["status"])).collect::<String>()
+            objects.iter().map(|object| format!("{plural}: {}", object["status"])).collect::<Vec<_>>()
         });
-        format!("{:#?}\n{}", summary(&self.tasks()), omnia.concat())
+        format!("{:#?}\n{}", summary(&self.tasks()), omnia.concat().join("\n"))
     }
 
     /// Lets an exact time pass.
