@@ -34,7 +34,7 @@ test("a canary gets its share, is weighed, aborted, tried again and promoted", a
   for (let guest = 0; guest < 60 && heard.size < 2; guest++) {
     await message.fill(`guest ${guest}`);
     await message.press("Enter");
-    const answer = await chat.getByRole("log").getByText(new RegExp(`version \\d\\.\\d\\.\\d\\.\\] You said: guest ${guest}(?!\\d)`)).textContent();
+    const answer = await chat.getByRole("log").getByText(new RegExp(`version \\d\\.\\d\\.\\d\\.\\] You said: guest ${guest}(?!\\d)`)).textContent({ timeout: 60_000 });
     heard.add(/version (\d\.\d\.\d)\./.exec(answer ?? "")?.[1] ?? "");
     await chat.getByRole("button", { name: "New conversation" }).click();
   }
