@@ -39,8 +39,8 @@ const HOST_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 const PREFIX: u8 = 16;
-/// One that does not acknowledge for so long is gone.
-const SILENCE_MILLISECONDS: u32 = 20_000;
+/// After so many seconds of silence the other side is asked whether it is there.
+const SILENCE: u32 = 20;
 
 /// The Pod network of this machine's plane.
 pub struct Network {
@@ -181,11 +181,13 @@ fn places_on_disk(pods: &Path) -> BTreeMap<Ipv4Addr, String> {
     taken
 }
 
-/// A Pod's network may be gone before its last packet has left; the kernel would try for a quarter of an hour to reach
-/// it. What a listener accepts has this from the listener.
+/// A Pod's network may be gone before its last packet has left. A connection on which nothing is said asks now and then
+/// whether the other side is there; what a listener accepts has this from the listener. No limit for what is not
+/// acknowledged: that would also end a connection whose other side only reads slowly.
 fn notice_silence(socket: &OwnedFd) -> std::io::Result<()> {
     use nix::sys::socket::{setsockopt, sockopt};
-    setsockopt(socket, sockopt::TcpUserTimeout, &SILENCE_MILLISECONDS)?;
-    setsockopt(socket, sockopt::TcpKeepIdle, &(SILENCE_MILLISECONDS / 1000))?;
+    setsockopt(socket, sockopt::TcpKeepIdle, &SILENCE)?;
+    setsockopt(socket, sockopt::TcpKeepInterval, &5)?;
+    setsockopt(socket, sockopt::TcpKeepCount, &3)?;
     Ok(setsockopt(socket, sockopt::KeepAlive, &true)?)
 }

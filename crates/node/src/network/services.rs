@@ -214,7 +214,7 @@ async fn carry(mut inbound: TcpStream, mut outbound: TcpStream, mut gone: broadc
             _ = &mut copying => return,
             address = gone.recv() => match address {
                 Ok(address) if ends.contains(&Some(address.into())) => break,
-                // Missed the news: the kernel notices the silence, later.
+                // Missed the news: a connection that is silent is asked, later.
                 Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
                 Err(broadcast::error::RecvError::Closed) => break,
             },
