@@ -56,7 +56,7 @@ test-kubernetes: ## Judge the embedded API by a real kube-apiserver (needs Go or
 	KUBECTL="$$(scripts/kubernetes-binaries)/kubectl" $(CARGO) test --locked --package orrery --test it kubectl
 	PROMPTARENA="$$(scripts/promptarena)" $(CARGO) test --locked --package orrery --test it deploy -- --include-ignored
 	KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery-server --features differential --test differential
-	HELM="$$(scripts/helm)" KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery --features chart --test chart
+	HELM="$$(scripts/helm)" PROMPTARENA="$$(scripts/promptarena)" KUBEBUILDER_ASSETS="$$(scripts/kubernetes-binaries)" $(CARGO) test --locked --package orrery --features cluster --test cluster
 
 bench: ui ## Measure, side by side with kube-apiserver where it is there; writes docs/benchmarks.md
 	@scripts/tools build browser

@@ -1,8 +1,7 @@
 //! `orrery deploy`, and the same program as an adapter, against a plane.
 
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -11,6 +10,10 @@ use serde_json::{Value, json};
 use testkit::shop::{self, Shop, pack};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
+
+use crate::omnia::{World, object};
+use crate::plane::Plane;
+use crate::promptarena;
 
 /// Nobody but the server may ever see it.
 const TOKEN: &str = "hush-hush-token";
@@ -26,9 +29,7 @@ impl Desk {
         let desk = Self { folder: tempfile::tempdir().unwrap(), shop };
         let url = desk.shop.plane.serve().await;
         let config = json!({ "workspace": "default", "providers": { "default": "mock" }, "api_endpoint": url, "api_token": TOKEN });
-        let manifest = json!({ "kind": "Arena", "spec": { "deploy": { "provider": "omnia", "config": config } } });
-        // JSON is YAML.
-        fs::write(desk.path("arena.yaml"), manifest.to_string()).unwrap();
+        promptarena::arena(desk.folder.path(), &config);
         desk
     }
 
@@ -174,20 +175,11 @@ async fn what_cannot_be_done_is_refused_in_words() {
     assert!(code == 1 && error.contains("there is no environment \"moon\""), "{error}");
 }
 
-/// A folder in which `promptarena-deploy-omnia` is this program.
-fn adapter(folder: &Path) -> PathBuf {
-    let adapters = folder.join(".promptarena/adapters");
-    fs::create_dir_all(&adapters).unwrap();
-    let path = adapters.join("promptarena-deploy-omnia");
-    symlink(env!("CARGO_BIN_EXE_orrery"), &path).unwrap();
-    path
-}
-
 #[tokio::test]
 async fn the_adapter_answers_on_standard_output_and_logs_to_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("adapter.log");
-    let mut process = Command::new(adapter(folder.path()))
+    let mut process = Command::new(promptarena::adapter(folder.path()))
         .env("ORRERY_DEPLOY_LOG", &log)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -206,48 +198,43 @@ async fn the_adapter_answers_on_standard_output_and_logs_to_a_file() {
     assert!(logged.contains("get_provider_info") && !logged.contains(TOKEN), "{logged}");
 }
 
-/// The command line that the protocol was made for, through a whole life: `PROMPTARENA` names it.
+/// The command line that the protocol was made for, through a whole life.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Go, or a promptarena: make test-kubernetes"]
 async fn promptarena_drives_the_adapter() {
-    let program =
-        std::env::var_os("PROMPTARENA").expect("PROMPTARENA names the binary that scripts/promptarena builds");
     let desk = Desk::at(Shop::open().await).await;
-    adapter(desk.folder.path());
-    // Its own schema of an arena is fetched from a web site, unless it lies here.
-    fs::create_dir_all(desk.path("schemas/v1alpha1")).unwrap();
-    fs::write(desk.path("schemas/v1alpha1/arena.json"), "{}").unwrap();
-    let promptarena = async |verb: &[&str]| {
-        let mut command = Command::new(&program);
-        command.arg("deploy").args(verb).args(["--pack", "pack.json"]).current_dir(desk.folder.path());
-        let output =
-            command.env("PROMPTKIT_SCHEMA_SOURCE", "local").env("HOME", desk.folder.path()).output().await.unwrap();
-        let (code, out, error) = (
-            output.status.code(),
-            String::from_utf8_lossy(&output.stdout).into_owned(),
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        );
-        assert_eq!(code, Some(0), "{verb:?}: {out}{error}");
-        out
+    let owned = async || desk.shop.owned("default").await.len();
+    promptarena::whole_life(desk.folder.path(), None, owned).await;
+}
+
+/// Nobody plays the controllers here: what is deployed is a working agent.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_deployed_to_a_real_plane_answers() {
+    let world = World(Plane::start());
+    world.apply(&object("Provider", "mock", &json!({ "type": "mock" })));
+    let folder = tempfile::tempdir().unwrap();
+    promptarena::arena(folder.path(), &json!({ "workspace": "default", "providers": { "default": "mock" } }));
+    let deploy = async |version: &str, arguments: &[&str]| {
+        let pack = pack(version, &["agent-a", "agent-b"], true, &["find"]);
+        fs::write(folder.path().join("pack.json"), pack.to_string()).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_orrery"));
+        command.arg("deploy").args(arguments).args(["--pack", "pack.json"]).current_dir(folder.path());
+        told(&command.env("KUBECONFIG", world.0.kubeconfig()).kill_on_drop(true).output().await.unwrap())
     };
-    desk.pack(&pack("1.0.0", &["agent-a", "agent-b"], true, &["x"]));
-    let out = promptarena(&[]).await;
-    assert!(
-        out.contains("Plan: 6 to create, 0 to update, 0 to delete") && out.contains("+ agent_runtime.agent-b"),
-        "{out}"
-    );
-    assert_eq!(desk.shop.owned("default").await.len(), 6);
-    let out = promptarena(&["plan"]).await;
-    assert!(out.contains("0 to create, 0 to update, 0 to delete"), "{out}");
-    desk.pack(&pack("1.1.0", &["agent-a"], true, &["x"]));
-    let out = promptarena(&["plan"]).await;
-    assert!(out.contains("~ agent_runtime.agent-a") && out.contains("- agent_runtime.agent-b"), "{out}");
-    promptarena(&["apply"]).await;
-    assert_eq!(desk.shop.owned("default").await.len(), 5);
-    let out = promptarena(&["status"]).await;
-    assert!(out.contains("agent_runtime"), "{out}");
-    promptarena(&["refresh"]).await;
-    promptarena(&["destroy"]).await;
-    assert!(desk.shop.owned("default").await.is_empty());
-    assert!(!desk.path(".promptarena/deploy.state").exists());
+    let (code, out, error) = deploy("1.0.0", &["apply"]).await;
+    let objects = ["get", "agentruntimes,promptpacks,toolregistries,agentpolicies,pods", "-o", "yaml"];
+    assert_eq!(code, 0, "{out}{error}\n{}", world.kubectl(&objects).unwrap_or_default());
+    let ready = world.kubectl(&["get", "agentruntimes", "-o", "jsonpath={.items[*].status.phase}"]);
+    assert_eq!(ready, Ok("Running Running".into()), "apply ends when they run");
+    assert_eq!(world.ask("agent-b", "hello")["packVersion"], "1.0.0");
+    let (code, out, _) = deploy("1.0.0", &["plan", "--detailed-exitcode"]).await;
+    assert_eq!(code, 0, "what the controllers write is no change: {out}");
+    let (code, out, error) = deploy("1.1.0", &["apply"]).await;
+    assert_eq!(code, 0, "{out}{error}");
+    world.ask_until("agent-b", "hello", |answer| answer["packVersion"] == "1.1.0");
+    let (code, out, error) = deploy("1.1.0", &["destroy"]).await;
+    assert_eq!(code, 0, "{out}{error}");
+    world.wait("deploy/agent-a", "delete");
+    let left = world.kubectl(&["get", "agentruntimes,promptpacks,toolregistries,agentpolicies", "-o", "name"]);
+    assert_eq!(left, Ok(String::new()));
 }

@@ -19,6 +19,7 @@ mod kubectl;
 mod omnia;
 mod omnia_canary;
 mod plane;
+mod promptarena;
 mod seed;
 mod server;
 mod survive;

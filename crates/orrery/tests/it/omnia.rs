@@ -36,7 +36,7 @@ impl World {
     }
 
     /// What an agent answers, asked from inside of its own Pod.
-    fn ask(&self, agent: &str, message: &str) -> Value {
+    pub fn ask(&self, agent: &str, message: &str) -> Value {
         let body = json!({ "message": message }).to_string();
         let curl =
             ["curl", "-sS", "-H", "content-type: application/json", "-d", &body, "http://localhost:8080/v1/chat"];
@@ -47,7 +47,7 @@ impl World {
     }
 
     /// Asks until the answer is as it should be: files in Pods follow their ConfigMaps after a moment.
-    fn ask_until(&self, agent: &str, message: &str, done: impl Fn(&Value) -> bool) -> Value {
+    pub fn ask_until(&self, agent: &str, message: &str, done: impl Fn(&Value) -> bool) -> Value {
         let begin = Instant::now();
         loop {
             let answer = self.ask(agent, message);

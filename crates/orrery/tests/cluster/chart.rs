@@ -1,27 +1,14 @@
 //! The Helm chart: rendered by Helm, judged by a real kube-apiserver, run by the embedded plane.
-//!
-//! `make test-kubernetes` builds what this needs and names it in `HELM` and `KUBEBUILDER_ASSETS`.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
-#[path = "../it/plane.rs"]
-#[allow(dead_code, reason = "the other tests need more of it")]
-mod plane;
-
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
-use std::time::Duration;
 
-use plane::Plane;
 use serde_json::{Value, json};
-use testkit::https::{Identity, Target};
-use testkit::kubernetes::Kubernetes;
+
+use crate::plane::Plane;
+use crate::{Cluster, kubectl, needed};
 
 const IMAGE: &str = "image=example.invalid/orrery:1";
-
-fn needed(variable: &str) -> PathBuf {
-    let value = std::env::var_os(variable);
-    value.unwrap_or_else(|| panic!("{variable} is not set: run this by `make test-kubernetes`")).into()
-}
 
 fn helm(words: &[&str]) -> Output {
     let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/orrery");
@@ -38,13 +25,6 @@ fn rendered(folder: &Path, words: &[&str]) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-fn kubectl(kubeconfig: &Path, words: &[&str]) -> String {
-    let kubectl = needed("KUBEBUILDER_ASSETS").join("kubectl");
-    let output = Command::new(kubectl).args(words).env("KUBECONFIG", kubeconfig).output().unwrap();
-    assert!(output.status.success(), "kubectl {words:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
 #[test]
 fn without_an_image_it_says_what_to_set() {
     let output = helm(&[]);
@@ -55,27 +35,14 @@ fn without_an_image_it_says_what_to_set() {
 #[tokio::test]
 async fn a_real_cluster_takes_it() {
     let folder = tempfile::tempdir().unwrap();
-    let cluster = Kubernetes::start(&needed("KUBEBUILDER_ASSETS"), &folder.path().join("data")).unwrap();
-    let target = Target::new(&cluster.url, &cluster.certificate, Identity::Token(cluster.token.clone())).unwrap();
-    while !target.is_ready().await {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    let authority = folder.path().join("data/tls.crt");
-    let kubeconfig = json!({ "apiVersion": "v1", "kind": "Config", "current-context": "c",
-        "clusters": [{ "name": "c", "cluster": { "server": cluster.url, "certificate-authority": authority } }],
-        "users": [{ "name": "c", "user": { "token": cluster.token } }],
-        "contexts": [{ "name": "c", "context": { "cluster": "c", "user": "c" } }] });
-    let file = folder.path().join("kubeconfig");
-    std::fs::write(&file, kubeconfig.to_string()).unwrap();
-    let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/orrery/crds");
-    kubectl(&file, &["apply", "--server-side", "-f", definitions.to_str().unwrap()]);
-    kubectl(&file, &["wait", "crd", "--all", "--for=condition=Established", "--timeout=60s"]);
+    let cluster = Cluster::start(folder.path()).await;
+    let run = |words: &[&str]| kubectl(&cluster.kubeconfig, words);
     let chart = rendered(folder.path(), &["--set", IMAGE, "--set", "controller.namespaces={a,b}"]);
     let apply = ["apply", "--server-side", "--validate=strict", "-f", &chart];
-    kubectl(&file, &[&apply[..], &["--dry-run=server"]].concat());
-    kubectl(&file, &apply);
+    run(&[&apply[..], &["--dry-run=server"]].concat());
+    run(&apply);
     let command = "jsonpath={.spec.template.spec.containers[0].command}";
-    let command = kubectl(&file, &["get", "deploy", "orrery-controller", "-o", command]);
+    let command = run(&["get", "deploy", "orrery-controller", "-o", command]);
     assert!(command.contains("--namespaces=a,b") && command.contains("--log-dir=/logs"), "{command}");
 }
 
