@@ -33,6 +33,7 @@ use crate::metrics::{self, Metrics};
 use crate::query::ListQuery;
 use crate::resources::{self, ObjectPath, ObjectQuery};
 use crate::routes::{Answer, Operation, Routes};
+use crate::stream::shared::Watches;
 use crate::{
     Sessions, actions, assets, chat, events, logs, openapi, packs, peer, policies, registries, search, stream,
     terminal, trace, upcoming,
@@ -127,6 +128,7 @@ pub struct App {
     pub limits: Arc<Limits>,
     pub attempts: Arc<Limits>,
     pub streams: Streams,
+    pub watches: Arc<Watches>,
     pub metrics: Arc<Metrics>,
     pub adopt: trace::Adopt,
     kubeconfig: Option<PathBuf>,
@@ -167,6 +169,7 @@ impl Server {
             limits: Arc::new(Limits::new(options.rate)),
             attempts: Arc::new(Limits::new(ATTEMPTS)),
             streams: options.streams,
+            watches: Arc::default(),
             metrics: Arc::new(Metrics::new(options.metrics)),
             adopt: options.adopt,
             kubeconfig: options.kubeconfig,

@@ -9,7 +9,7 @@ use tower::service_fn;
 use crate::error::{Error, Result};
 
 /// Somebody the Kubernetes API knows.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct User {
     /// The user's name.
     pub name: String,

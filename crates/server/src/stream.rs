@@ -3,17 +3,20 @@
 //! Each kind (in each namespace, for a caller who may not see all of them) is a *source*. A source begins with a
 //! `snapshot` event that holds everything, then sends `change` events. The id of every event holds the
 //! resourceVersion each source has reached, so a browser that reconnects with `Last-Event-ID` goes on where it was;
-//! a source whose revision is no longer kept begins again with a snapshot.
+//! a source whose revision is no longer kept begins again with a snapshot. Sources of the same user share a watch.
+
+pub mod shared;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use futures::{Stream, StreamExt, TryStreamExt};
-use kube::api::{DynamicObject, ListParams, WatchEvent, WatchParams};
+use futures::{Stream, StreamExt};
+use kube::api::ListParams;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::extract::{Query, check_namespace};
 use crate::kinds::{KINDS, Kind, PARTS};
 use crate::resources::value;
+use shared::End;
 
 const BUFFERED: usize = 256;
 
@@ -41,9 +45,9 @@ pub struct Wanted {
     label_selector: Option<String>,
 }
 
-/// One watch.
+/// What one watch shows.
 #[derive(Clone)]
-struct Source {
+pub struct Source {
     kind: &'static Kind,
     namespace: Option<String>,
     selector: Option<String>,
@@ -56,7 +60,7 @@ struct Message {
     source: String,
     version: String,
     event: &'static str,
-    data: Value,
+    data: Arc<str>,
 }
 
 /// `GET /api/v1/stream`.
@@ -75,12 +79,13 @@ pub async fn follow(
         let _ = sender.try_send(Message::nothing(kind));
     }
     for source in sources {
-        let (from, caller, sender) = (reached.get(&source.name()).cloned(), caller.clone(), sender.clone());
-        tokio::spawn(async move { source.run(&caller, from, &sender).await });
+        let from = reached.get(&source.name()).cloned();
+        let (app, caller, sender) = (app.clone(), caller.clone(), sender.clone());
+        tokio::spawn(async move { source.run(&app, &caller, from, &sender).await });
     }
     let events = ReceiverStream::new(receiver).map(move |message: Message| {
         reached.insert(message.source, message.version);
-        Ok(Event::default().event(message.event).id(identifier(&reached)).data(message.data.to_string()))
+        Ok(Event::default().event(message.event).id(identifier(&reached)).data(message.data))
     });
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(app.streams.keep_alive)))
 }
@@ -89,7 +94,12 @@ impl Message {
     /// Who waits for a kind must hear that there is nothing to wait for.
     fn nothing(kind: &Kind) -> Self {
         let data = json!({"kind": kind.plural, "namespace": null, "items": []});
-        Self { source: kind.plural.to_owned(), version: String::new(), event: "snapshot", data }
+        Self {
+            source: kind.plural.to_owned(),
+            version: String::new(),
+            event: "snapshot",
+            data: data.to_string().into(),
+        }
     }
 }
 
@@ -144,20 +154,17 @@ impl Source {
     }
 
     /// Sends until nobody listens. The API being away for a while is told once and then waited out.
-    async fn run(&self, caller: &Caller, mut from: Option<String>, sender: &mpsc::Sender<Message>) {
+    async fn run(&self, app: &App, caller: &Caller, mut from: Option<String>, sender: &mpsc::Sender<Message>) {
         let mut wait = Duration::from_millis(200);
         loop {
-            let result = self.follow_once(caller, &mut from, sender).await;
-            if sender.is_closed() {
-                return;
-            }
-            match result {
-                Ok(()) => wait = Duration::from_millis(200),
-                Err(kube::Error::Api(status)) if status.code == 410 => from = None,
-                Err(error) => {
-                    let data = json!({"kind": self.kind.plural, "message": error.to_string()});
-                    let version = from.clone().unwrap_or_default();
-                    let _ = sender.send(Message { source: self.name(), version, event: "trouble", data }).await;
+            let followed = self.follow_once(app, caller, &mut from, sender);
+            let end = tokio::select! { Err(end) = followed => end, () = sender.closed() => return };
+            match end {
+                End::Lasted => wait = Duration::from_millis(200),
+                End::Expired => from = None,
+                End::Trouble(message) => {
+                    let data = json!({"kind": self.kind.plural, "message": message});
+                    self.send(sender, from.clone().unwrap_or_default(), "trouble", data.to_string().into()).await;
                     tokio::select! { () = tokio::time::sleep(wait) => {}, () = sender.closed() => return }
                     wait = (wait * 2).min(Duration::from_secs(10));
                 }
@@ -167,12 +174,14 @@ impl Source {
 
     async fn follow_once(
         &self,
+        app: &App,
         caller: &Caller,
         from: &mut Option<String>,
         sender: &mpsc::Sender<Message>,
-    ) -> kube::Result<()> {
+    ) -> std::result::Result<Infallible, End> {
         let objects = self.kind.api(&caller.client, self.namespace.as_deref());
-        let mut version = if let Some(version) = from.clone() {
+        let resumed = from.is_some();
+        let version = if let Some(version) = from.clone() {
             version
         } else {
             let parameters = ListParams { label_selector: self.selector.clone(), ..ListParams::default() };
@@ -180,36 +189,27 @@ impl Source {
             let version = list.metadata.resource_version.clone().unwrap_or_default();
             let items: Vec<Value> = list.items.iter().map(|object| (self.kind.view)(&value(object))).collect();
             let data = json!({"kind": self.kind.plural, "namespace": self.namespace, "items": items});
-            self.send(sender, &version, "snapshot", data).await;
+            self.send(sender, version.clone(), "snapshot", data.to_string().into()).await;
             version
         };
-        *from = Some(version.clone());
-        let parameters =
-            WatchParams { label_selector: self.selector.clone(), timeout: Some(self.lasts), ..WatchParams::default() };
-        let mut events = objects.watch(&parameters, &version).await?.boxed();
+        let mut seat = app.watches.join(caller, self, shared::number(&version)?);
+        *from = Some(version);
+        if seat.shared && resumed {
+            // The watch was judged when it began; who comes later is judged too.
+            objects.list(&ListParams::default().limit(1)).await?;
+        }
         loop {
-            let event = tokio::select! { event = events.try_next() => event?, () = sender.closed() => return Ok(()) };
-            let (name, object): (&str, DynamicObject) = match event {
-                None => return Ok(()),
-                Some(WatchEvent::Added(object)) => ("ADDED", object),
-                Some(WatchEvent::Modified(object)) => ("MODIFIED", object),
-                Some(WatchEvent::Deleted(object)) => ("DELETED", object),
-                Some(WatchEvent::Bookmark(bookmark)) => {
-                    *from = Some(bookmark.metadata.resource_version);
-                    continue;
-                }
-                Some(WatchEvent::Error(status)) => return Err(kube::Error::Api(status)),
-            };
-            version = object.metadata.resource_version.clone().unwrap_or(version);
-            *from = Some(version.clone());
-            let data = json!({"kind": self.kind.plural, "type": name, "object": (self.kind.view)(&value(&object))});
-            self.send(sender, &version, "change", data).await;
+            let change = seat.next().await?;
+            *from = Some(change.version.to_string());
+            if let Some(data) = change.data {
+                self.send(sender, change.version.to_string(), "change", data).await;
+            }
         }
     }
 
-    async fn send(&self, sender: &mpsc::Sender<Message>, version: &str, event: &'static str, data: Value) {
+    async fn send(&self, sender: &mpsc::Sender<Message>, version: String, event: &'static str, data: Arc<str>) {
         // Nobody listening is noticed by the loop.
-        let _ = sender.send(Message { source: self.name(), version: version.to_owned(), event, data }).await;
+        let _ = sender.send(Message { source: self.name(), version, event, data }).await;
     }
 }
 

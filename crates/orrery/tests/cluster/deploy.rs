@@ -39,7 +39,8 @@ async fn run_deployments(kubeconfig: &Path) {
             let status = json!({ "status": { "observedGeneration": generation, "replicas": replicas,
                 "updatedReplicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas } });
             let name = deployment["metadata"]["name"].as_str().unwrap();
-            let patch = ["patch", "deployment", name, "--subresource=status", "--type=merge", "-p", &status.to_string()];
+            let patch =
+                ["patch", "deployment", name, "--subresource=status", "--type=merge", "-p", &status.to_string()];
             kubectl(kubeconfig, &patch);
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

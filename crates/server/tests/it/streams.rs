@@ -1,5 +1,7 @@
 //! Streams that are many, and streams that are long.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -52,6 +54,60 @@ async fn five_hundred_at_once_all_hear_every_change_in_order() {
         stream.until(|events| events.len() > expected.len()).await;
         assert_eq!(names(&stream.events()), expected);
     }
+}
+
+/// A client that counts the watches it begins.
+fn counting(client: kube::Client, begun: &Arc<AtomicUsize>) -> kube::Client {
+    let (begun, namespace) = (Arc::clone(begun), client.default_namespace().to_owned());
+    let service = tower::service_fn(move |request: axum::http::Request<kube::client::Body>| {
+        if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
+            begun.fetch_add(1, Ordering::SeqCst);
+        }
+        let client = client.clone();
+        async move { client.send(request).await }
+    });
+    kube::Client::new(service, namespace)
+}
+
+/// Pages of one user share a watch, whenever they come; another user has another, and no rights of the first.
+#[tokio::test]
+async fn streams_of_one_user_share_a_watch() {
+    let world = crate::embedded().await;
+    let begun = Arc::new(AtomicUsize::new(0));
+    let options = world.options();
+    let client = counting(options.client.clone(), &begun);
+    let router = Server::new(Options { client, ..options }).router();
+    let token = world.token("default", "sharing", None).await;
+    let ada = Person { router: router.clone(), token: Some(token) };
+    let mut first = ada.listen(PATH, None).await;
+    first.until(|events| !events.is_empty()).await;
+    let before = begun.load(Ordering::SeqCst);
+    post(&ada, "one").await;
+    first.until(|events| names(events) == ["one"]).await;
+    let one = first.events().last().unwrap().id.clone();
+    post(&ada, "two").await;
+    first.until(|events| names(events) == ["one", "two"]).await;
+
+    // Who comes back hears what it missed, once; who is new begins with a list.
+    let mut back = ada.listen(PATH, Some(&one)).await;
+    back.until(|events| names(events) == ["two"]).await;
+    let mut new = ada.listen(PATH, None).await;
+    new.until(|events| !events.is_empty()).await;
+    post(&ada, "three").await;
+    new.until(|events| names(events) == ["three"]).await;
+    back.until(|events| names(events) == ["two", "three"]).await;
+    first.until(|events| names(events) == ["one", "two", "three"]).await;
+    assert_eq!(begun.load(Ordering::SeqCst), before, "they all listen to the first one's watch");
+
+    // The watch ends with its last listener.
+    drop((first, back, new));
+    let mut again = ada.listen(PATH, Some(&one)).await;
+    again.until(|events| names(events) == ["two", "three"]).await;
+    assert_eq!(begun.load(Ordering::SeqCst), before + 1);
+    let stranger = Person { router, token: Some(world.token("blue", "stranger", Some(json!([]))).await) };
+    let mut refused = stranger.listen(PATH, Some(&one)).await;
+    refused.until(|events| !events.is_empty()).await;
+    assert!(refused.events().iter().all(|event| event.event == "trouble"), "{}", refused.text);
 }
 
 /// Half an hour in short: silence is filled so that no proxy cuts it, the watches below are renewed again and again, and
