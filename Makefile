@@ -41,9 +41,11 @@ test-browser: ui ## Every page and action in a real Chromium, and made-up reques
 	$(CARGO) build --locked --package orrery
 	cd ui && ORRERY="$(BUILT)/debug/orrery" ORRERY_OPENCODE="$$(../scripts/opencode)" SCHEMATHESIS="$$(../scripts/schemathesis)" npm run --silent e2e
 
-test-long: ## The same with every kill round and every fault seed
+test-long: export ORRERY_TEST_LONG = 1
+test-long: ui ## The same with every kill round, every fault seed, and a log and a terminal left open for half an hour
 	@scripts/tools build test
-	ORRERY_TEST_LONG=1 $(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked
+	@$(MAKE) --no-print-directory test-browser
 
 faults: ## Run the fault harness thousands of times, optimised; writes docs/faults.md
 	@scripts/tools build test

@@ -43,6 +43,25 @@ test("a terminal in the Agent's Pod", async () => {
   await done(page, [/WebSocket|409|400/]);
 });
 
+test("a terminal ends when its session does", async () => {
+  const page = await open("/agents");
+  const ended = new Promise<string>((resolve) => {
+    page.on("websocket", (socket) =>
+      socket.on("framereceived", ({ payload }) => {
+        if (payload.toString().includes('"type":"end"')) resolve(payload.toString());
+      }),
+    );
+  });
+  await page.goto(origin + "/agents/default/reviewer?tab=terminal");
+  await page.locator(".xterm-helper-textarea").focus();
+  await page.keyboard.type("echo sum-$((40 + 2))\n");
+  await page.locator(".xterm").getByText("sum-42").first().waitFor();
+  // Signed out elsewhere: in another tab, say.
+  await page.evaluate(() => fetch("/logout", { method: "POST" }));
+  expect(await ended).toContain("You have signed out");
+  await done(page, [/401|WebSocket/]);
+});
+
 test("a schedule runs now, is suspended and resumed, and shows what comes", async () => {
   const page = await open("/schedules");
   await page.getByRole("img", { name: /in the next five days/ }).first().waitFor();
