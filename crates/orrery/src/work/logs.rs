@@ -1,10 +1,11 @@
 //! `orrery logs`: the log of a Task, also after its Pod is gone.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use api::kubeopencode::{Task, TaskPhase};
-use futures::{AsyncBufReadExt as _, TryStreamExt as _};
+use futures::{AsyncBufReadExt as _, TryStream, TryStreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, LogParams};
@@ -30,6 +31,8 @@ pub struct Options {
 }
 
 const AGENT: &str = "agent";
+/// A log that goes on so long after its Task has ended is not waited for.
+const AFTERWARDS: Duration = Duration::from_secs(10);
 
 pub async fn run(options: Options) -> anyhow::Result<()> {
     let cluster = options.cluster.connect().await?;
@@ -45,7 +48,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     };
     let parameters = LogParams { container: Some(options.container.clone()), ..LogParams::default() };
     match pods.logs(&name, &parameters).await {
-        Ok(text) => Ok(std::io::stdout().lock().write_all(text.as_bytes())?),
+        Ok(text) => Ok(anstream::stdout().lock().write_all(text.as_bytes())?),
         Err(kube::Error::Api(status)) if status.code == 404 => print_kept(&cluster, &task, &options.container),
         Err(error) => Err(error.into()),
     }
@@ -58,7 +61,7 @@ fn print_kept(cluster: &Cluster, task: &Task, container: &str) -> anyhow::Result
     let folder = archive.of(&cluster.namespace, &task.name_any(), &task.uid().unwrap_or_default());
     let file = folder.join(format!("{container}.log"));
     let text = std::fs::read(&file).with_context(|| format!("the Pod is gone, and {} is not there", file.display()))?;
-    let mut output = std::io::stdout().lock();
+    let mut output = anstream::stdout().lock();
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         // Kept lines begin with the instant they were written.
         let content = line.iter().position(|byte| *byte == b' ').map_or(line, |space| &line[space + 1..]);
@@ -84,17 +87,33 @@ pub async fn follow(cluster: &Cluster, name: &str) -> anyhow::Result<()> {
     let speaks = |pod: Option<&Pod>| pod.is_some_and(has_spoken);
     tokio::select! {
         spoken = await_condition(pods.clone(), &pod, speaks) => { spoken?; }
-        over = await_condition(tasks, name, super::run::is_over) => { over?; }
+        over = await_condition(tasks.clone(), name, super::run::is_over) => { over?; }
     }
     let parameters = LogParams { container: Some(AGENT.into()), follow: true, ..LogParams::default() };
-    let mut lines = match pods.log_stream(&pod, &parameters).await {
+    let lines = match pods.log_stream(&pod, &parameters).await {
         Ok(stream) => stream.lines(),
         // A container that never ran has no log; the Task's end says why.
         Err(kube::Error::Api(status)) if status.code == 400 || status.code == 404 => return Ok(()),
         Err(error) => return Err(error.into()),
     };
+    let given_up = async {
+        // What is wrong with the Task itself is said by who waits for its end.
+        let _ = super::run::end(&tasks, name).await;
+        tokio::time::sleep(AFTERWARDS).await;
+    };
+    tokio::select! {
+        printed = print(lines) => if let Err(error) = printed {
+            style::say(format_args!("the log broke off: {error}"));
+        },
+        () = given_up => {}
+    }
+    Ok(())
+}
+
+/// Colours of the agent's are for terminals.
+async fn print(mut lines: impl TryStream<Ok = String, Error = std::io::Error> + Unpin) -> std::io::Result<()> {
     while let Some(line) = lines.try_next().await? {
-        writeln!(std::io::stdout().lock(), "{line}")?;
+        writeln!(anstream::stdout().lock(), "{line}")?;
     }
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! `orrery run`: a Task, its log as it comes, its result as the exit code.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use api::duration::Duration;
 use api::kubeopencode::{Agent, ContextItem, ContextType, Reference, Task, TaskPhase, TaskSpec};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, ObjectMeta, PostParams};
@@ -53,9 +53,10 @@ pub async fn run(options: Options) -> anyhow::Result<bool> {
     }
     style::say(format_args!("Task {name} created; Ctrl-C leaves it running, `orrery stop {name}` stops it"));
     let follow = async {
-        logs::follow(&cluster, &name).await?;
-        let ended = await_condition(tasks.clone(), &name, is_over).await?;
-        anyhow::Ok(ended)
+        if let Err(error) = logs::follow(&cluster, &name).await {
+            style::say(format_args!("the log cannot be followed: {error:#}"));
+        }
+        end(&tasks, &name).await
     };
     let ended = tokio::select! {
         ended = follow => ended?,
@@ -85,7 +86,7 @@ async fn task(options: &Options, cluster: &Cluster) -> anyhow::Result<Task> {
         contexts: (!contexts.is_empty()).then_some(contexts),
         agent_ref: agent.map(reference),
         template_ref: template.map(reference),
-        timeout: options.timeout.clone().map(Duration),
+        timeout: options.timeout.clone().map(api::duration::Duration),
     };
     let mut task = Task::new("", spec);
     task.metadata = ObjectMeta { namespace: Some(cluster.namespace.clone()), ..ObjectMeta::default() };
@@ -123,6 +124,28 @@ fn context(file: &PathBuf) -> anyhow::Result<ContextItem> {
         runtime: None,
         url: None,
     })
+}
+
+/// The Task when it has ended; nothing when it was deleted. A plane that is away for a while comes back.
+pub async fn end(tasks: &Api<Task>, name: &str) -> anyhow::Result<Option<Task>> {
+    loop {
+        match await_condition(tasks.clone(), name, is_over).await {
+            Ok(task) => return Ok(task),
+            Err(error) if is_refused(&error) => return Err(error.into()),
+            Err(error) => tracing::debug!(%error, "the plane does not answer"),
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// Whether the API has answered, and will not change its mind.
+fn is_refused(error: &(dyn std::error::Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let mut answers = causes.filter_map(|error| match error.downcast_ref() {
+        Some(kube::Error::Api(status)) => Some(status.code),
+        _ => None,
+    });
+    answers.any(|code| matches!(code, 401 | 403 | 404))
 }
 
 /// Whether a Task has ended, or is gone.

@@ -54,19 +54,20 @@ impl World {
     }
 
     /// `kill -9`, and up again.
-    fn restart(&mut self) {
+    pub fn restart(&mut self) {
         drop(self.plane.take());
         self.up();
     }
 
     fn run(&self, program: &Path, words: &[&str]) -> Output {
-        let kubeconfig = self.data().join("kubeconfig");
-        Command::new(program)
-            .args(words)
-            .env("KUBECONFIG", kubeconfig)
-            .env("ORRERY_DATA_DIR", self.data())
-            .output()
-            .unwrap()
+        self.command(program, words).output().unwrap()
+    }
+
+    /// A command that talks to this plane, not started yet.
+    pub fn command(&self, program: &Path, words: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(words).env("KUBECONFIG", self.data().join("kubeconfig")).env("ORRERY_DATA_DIR", self.data());
+        command
     }
 
     pub fn kubectl(&self, words: &[&str]) -> String {

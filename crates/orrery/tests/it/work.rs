@@ -1,6 +1,8 @@
 //! The commands that give agents work and say what became of it, on a real plane. The agent here is a shell.
 
-use std::process::Output;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -19,19 +21,36 @@ fn words(output: &Output) -> (Option<i32>, String, String) {
 #[test]
 fn run_prints_the_log_and_ends_with_the_result() {
     let world = World::start();
-    world.apply(&[shell("good", "cat task.md notes.txt"), shell("bad", "echo trying; exit 3")]);
+    world.apply(&[shell("good", "cat task.md notes.txt"), shell("bad", "printf '\\033[31mtrying\\033[0m\\n'; exit 3")]);
     let notes = world.data().join("notes.txt");
     std::fs::write(&notes, "from a file").unwrap();
     let notes = notes.to_str().unwrap();
     let good = words(&world.orrery(&["run", "say it\n", "--template", "good", "--context", notes]));
     assert_eq!((good.0, good.1.as_str()), (Some(0), "say it\nfrom a file\n"), "{}", good.2);
     let bad = words(&world.orrery(&["run", "say it", "--template", "bad", "--name", "broken"]));
-    assert_eq!((bad.0, bad.1.as_str()), (Some(1), "trying\n"));
+    assert_eq!((bad.0, bad.1.as_str()), (Some(1), "trying\n"), "an agent's colours are for terminals");
     assert!(bad.2.contains("exit code 3"), "{}", bad.2);
     let why = words(&world.orrery(&["why", "task", "broken"])).1;
     assert!(why.contains("Task broken: Failed") && why.contains("What to do: orrery logs broken"), "{why}");
     let nobody = words(&world.orrery(&["run", "say it"]));
     assert!(nobody.0 == Some(1) && nobody.2.contains("there is no Agent in namespace default"), "{}", nobody.2);
+}
+
+#[test]
+fn run_ends_with_the_result_though_the_plane_was_away() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut world = World::start_with(&["--api-port", port.to_string().leak()]);
+    world.apply(&[shell("slow", "echo started; until [ -e /tmp/go ]; do sleep 0.1; done; exit 3")]);
+    let program = Path::new(env!("CARGO_BIN_EXE_orrery"));
+    let mut command = world.command(program, &["run", "wait", "--template", "slow", "--name", "long"]);
+    let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(running.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "started\n");
+    world.restart();
+    world.kubectl(&["exec", "long-pod", "-c", "agent", "--", "touch", "/tmp/go"]);
+    let ended = words(&running.wait_with_output().unwrap());
+    assert!(ended.0 == Some(1) && ended.2.contains("exit code 3"), "{}", ended.2);
 }
 
 #[test]
