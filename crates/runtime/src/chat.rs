@@ -74,11 +74,28 @@ pub enum Event {
 pub struct Usage {
     /// Read.
     pub input_tokens: u64,
+    /// Of those, from the provider's cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cached_tokens: u64,
     /// Written.
     pub output_tokens: u64,
     /// Cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+}
+
+impl Usage {
+    /// Adds what a turn took. What it costs is worked out in the end.
+    pub(crate) fn add(&mut self, turn: &Self) {
+        self.input_tokens += turn.input_tokens;
+        self.cached_tokens += turn.cached_tokens;
+        self.output_tokens += turn.output_tokens;
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Events as a stream that browsers and `curl` understand.

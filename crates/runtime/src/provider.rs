@@ -16,7 +16,7 @@ use futures::stream::{BoxStream, StreamExt as _};
 use reqwest::redirect::Policy;
 use serde_json::{Value, json};
 
-use crate::chat::{data_lines, lines};
+use crate::chat::{Usage, data_lines, lines};
 use crate::{Error, Settings};
 
 /// How long a model may think before its first word, and between two.
@@ -40,13 +40,21 @@ pub(crate) struct Server {
     key: Option<String>,
     model: String,
     defaults: Parameters,
-    prices: (Option<f64>, Option<f64>),
+    prices: Prices,
 }
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Server").field("url", &self.url).field("model", &self.model).finish_non_exhaustive()
     }
+}
+
+/// Dollars for a thousand tokens.
+#[derive(Clone, Copy, Debug)]
+struct Prices {
+    input: Option<f64>,
+    output: Option<f64>,
+    cached: Option<f64>,
 }
 
 /// How a server is asked, and how it answers.
@@ -80,10 +88,7 @@ pub(crate) enum Piece {
         name: String,
         arguments: String,
     },
-    Usage {
-        input: u64,
-        output: u64,
-    },
+    Usage(Usage),
 }
 
 /// What one line of an answer holds.
@@ -130,7 +135,11 @@ impl Provider {
                 max_tokens: settings.number("OMNIA_PROVIDER_MAX_TOKENS")?,
                 ..Parameters::default()
             },
-            prices: (settings.number("OMNIA_PROVIDER_INPUT_COST")?, settings.number("OMNIA_PROVIDER_OUTPUT_COST")?),
+            prices: Prices {
+                input: settings.number("OMNIA_PROVIDER_INPUT_COST")?,
+                output: settings.number("OMNIA_PROVIDER_OUTPUT_COST")?,
+                cached: settings.number("OMNIA_PROVIDER_CACHED_COST")?,
+            },
         };
         Ok(Self::Server(Box::new(server)))
     }
@@ -143,15 +152,15 @@ impl Provider {
         }
     }
 
-    /// What tokens cost, where prices are known.
-    pub(crate) fn cost(&self, input: u64, output: u64) -> Option<f64> {
+    /// What tokens cost, where prices are known. Those from the cache cost what others do, unless they have a price.
+    pub(crate) fn cost(&self, usage: &Usage) -> Option<f64> {
         let Self::Server(server) = self else { return None };
+        let Prices { input, output, cached } = server.prices;
+        input.or(output).or(cached)?;
         #[expect(clippy::cast_precision_loss, reason = "no conversation has 2^52 tokens")]
-        let price = |tokens: u64, price: f64| tokens as f64 * price / 1000.0;
-        match server.prices {
-            (None, None) => None,
-            (read, written) => Some(price(input, read.unwrap_or(0.0)) + price(output, written.unwrap_or(0.0))),
-        }
+        let price = |tokens: u64, price: Option<f64>| tokens as f64 * price.unwrap_or(0.0) / 1000.0;
+        let fresh = usage.input_tokens.saturating_sub(usage.cached_tokens);
+        Some(price(fresh, input) + price(usage.cached_tokens, cached.or(input)) + price(usage.output_tokens, output))
     }
 
     /// Asks for the next turn.

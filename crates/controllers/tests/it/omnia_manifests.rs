@@ -180,6 +180,11 @@ async fn a_refusal_names_the_field() {
         ("AgentRuntime", "promptPackRef: { name: p }, facade: {}, session: { type: redis }", "storeRef is required"),
         ("AgentRuntime", "promptPackRef: { name: p }, facade: {}, session: { ttl: forever }", "spec.session.ttl"),
         ("AgentRuntime", "promptPackRef: { name: p }, facade: {}, runtime: { replicas: -1 }", "spec.runtime.replicas"),
+        (
+            "AgentRuntime",
+            "promptPackRef: { name: p }, facade: {}, runtime: { autoscaling: { maxReplicas: 5 } }",
+            "autoscaling is not supported",
+        ),
         ("AgentRuntime", "promptPackRef: { name: p }, facade: {}, provider: { type: oracle }", "spec.provider.type"),
         (
             "AgentRuntime",

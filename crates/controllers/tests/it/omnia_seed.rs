@@ -22,14 +22,14 @@
 //! | **Concurrency**: 1 worker, a flag, one worker for each object | `engine/tests/it/gate.rs`, `orrery/tests/it/controller.rs` |
 //! | **Requeuing**: success: not | `an_agent_is_built_and_runs`, `an_immediate_version_is_active_at_once` |
 //! | Waiting for a dependency: 30 s | `a_dependency_is_waited_for_thirty_seconds` |
-//! | Polling of what is outside | `places_outside_are_as_they_answered_and_asked_again` in `omnia_tools.rs` |
+//! | Polling of what is outside | `servers_are_asked_again_every_minute` |
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Clock as _, Engine};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use orrery_controllers::Options;
@@ -311,6 +311,19 @@ async fn servers_say_themselves_what_they_have() {
 }
 
 #[tokio::test]
+async fn servers_are_asked_again_every_minute() {
+    let mut world = calm(omnia_discovery::controllers).await;
+    let handler =
+        "{ name: polled, type: openapi, openAPIConfig: { specURL: 'http://tools.example.com/openapi.json' } }";
+    world.create(&object("ToolRegistry", "desk", &format!("handlers: [{handler}]"))).await;
+    world.pass(Duration::ZERO).await;
+    let (before, writes) = (omnia_discovery::times_asked("polled"), world.writes());
+    world.pass(10 * MINUTE).await;
+    assert_eq!(omnia_discovery::times_asked("polled") - before, 10);
+    assert_eq!(world.writes(), writes, "what says the same as before is not written");
+}
+
+#[tokio::test]
 async fn services_are_found_by_labels_and_followed() {
     let mut world = calm(controllers).await;
     let selector = "selector: { matchLabels: { role: tool } }";
@@ -387,4 +400,17 @@ async fn a_dependency_is_waited_for_thirty_seconds() {
     world.pass(Duration::ZERO).await;
     assert_eq!(status(&world, "agentruntimes")["phase"], "Pending");
     assert_eq!(world.next_timer().map(|at| at.duration_since(world.clock.now()).as_secs()), Some(30));
+}
+
+#[tokio::test]
+async fn a_secret_that_a_variable_takes_its_value_from_rolls_the_agent() {
+    let mut world = with_pack().await;
+    give::<Secret>(&world, json!({ "metadata": { "name": "own" }, "stringData": { "k": "one" } })).await;
+    let variable = "{ name: OWN, valueFrom: { secretKeyRef: { name: own, key: k } } }";
+    world.create(&runtime(&format!("provider: {{ type: mock }}, runtime: {{ extraEnv: [{variable}] }}"))).await;
+    world.until(MINUTE, is("agentruntimes", "Running")).await;
+    let before = hash(&deployments(&world)[0]);
+    let patch = Patch::Merge(json!({ "stringData": { "k": "two" } }));
+    world.api::<Secret>().patch("own", &PatchParams::default(), &patch).await.unwrap();
+    world.until(MINUTE, move |world| hash(&deployments(world)[0]) != before).await;
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::{Asked, Piece, Pieces, parse, set, text};
+use crate::chat::Usage;
 
 /// The version of the API that is spoken here.
 pub(super) const VERSION: &str = "2023-06-01";
@@ -110,9 +111,11 @@ impl super::Reader for Reader {
             Some("error") => return vec![Err(format!("the provider failed: {}", text(&event["error"]["message"])))],
             Some("message_start") => {
                 let usage = &event["message"]["usage"];
-                let read = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
-                let input = read.iter().filter_map(|name| usage[name].as_u64()).sum();
-                Some(Piece::Usage { input, output: 0 })
+                let count = |name: &str| usage[name].as_u64().unwrap_or(0);
+                let cached_tokens = count("cache_read_input_tokens");
+                // Here the two do not count as input.
+                let input_tokens = count("input_tokens") + count("cache_creation_input_tokens") + cached_tokens;
+                Some(Piece::Usage(Usage { input_tokens, cached_tokens, ..Usage::default() }))
             }
             Some("content_block_start") if event["content_block"]["type"] == "tool_use" => {
                 let index = self.calls.len();
@@ -123,8 +126,8 @@ impl super::Reader for Reader {
             Some("content_block_delta") => self.delta(block, &event["delta"]),
             Some("message_delta") => {
                 let written = event["usage"]["output_tokens"].as_u64().unwrap_or(self.written);
-                let output = written.saturating_sub(std::mem::replace(&mut self.written, written));
-                Some(Piece::Usage { input: 0, output })
+                let output_tokens = written.saturating_sub(std::mem::replace(&mut self.written, written));
+                Some(Piece::Usage(Usage { output_tokens, ..Usage::default() }))
             }
             Some("message_stop") => {
                 self.complete = true;

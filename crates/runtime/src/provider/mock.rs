@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Piece, text};
+use crate::chat::Usage;
 
 /// A turn of nobody: `call NAME {…}` calls a tool, its answer is told, and everything else is repeated, after the first
 /// line of what it was told to be.
@@ -26,6 +27,7 @@ pub(super) fn turn(messages: &[Value], tools: &[Value]) -> Vec<Piece> {
         pieces.push(Piece::Words(format!("You said: {said}")));
     }
     let count = |text: &str| u64::try_from(text.split_whitespace().count()).unwrap_or(0);
-    pieces.push(Piece::Usage { input: count(&system) + count(&said), output: 1 });
+    let input_tokens = count(&system) + count(&said);
+    pieces.push(Piece::Usage(Usage { input_tokens, output_tokens: 1, ..Usage::default() }));
     pieces
 }

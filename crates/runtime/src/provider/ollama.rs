@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::{Asked, Piece, Pieces, parse, set, text};
+use crate::chat::Usage;
 
 pub(super) fn body(model: &str, asked: &Asked<'_>) -> Value {
     let mut body = json!({ "model": model, "messages": messages(asked.messages), "stream": true });
@@ -86,7 +87,8 @@ impl super::Reader for Reader {
         if chunk["done"] == true {
             self.complete = true;
             let count = |name: &str| chunk[name].as_u64().unwrap_or(0);
-            pieces.push(Ok(Piece::Usage { input: count("prompt_eval_count"), output: count("eval_count") }));
+            let (input_tokens, output_tokens) = (count("prompt_eval_count"), count("eval_count"));
+            pieces.push(Ok(Piece::Usage(Usage { input_tokens, output_tokens, ..Usage::default() })));
         }
         pieces
     }

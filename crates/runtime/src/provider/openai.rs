@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Asked, Piece, Pieces, parse, set, text};
+use crate::chat::Usage;
 
 pub(super) fn body(model: &str, asked: &Asked<'_>) -> Value {
     let mut body = json!({ "model": model, "messages": asked.messages, "stream": true,
@@ -55,9 +56,11 @@ impl super::Reader for Reader {
             let (id, name, arguments) = (text(&call["id"]), text(&function["name"]), text(&function["arguments"]));
             pieces.push(Ok(Piece::Call { index, id, name, arguments }));
         }
-        if let Some(input) = chunk["usage"]["prompt_tokens"].as_u64() {
-            let output = chunk["usage"]["completion_tokens"].as_u64().unwrap_or(0);
-            pieces.push(Ok(Piece::Usage { input, output }));
+        let usage = &chunk["usage"];
+        if let Some(input_tokens) = usage["prompt_tokens"].as_u64() {
+            let cached_tokens = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0);
+            let output_tokens = usage["completion_tokens"].as_u64().unwrap_or(0);
+            pieces.push(Ok(Piece::Usage(Usage { input_tokens, cached_tokens, output_tokens, cost: None })));
         }
         pieces
     }

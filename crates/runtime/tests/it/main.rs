@@ -275,6 +275,23 @@ async fn an_answer_that_does_not_come_to_its_end_is_an_error(
     assert!(status == 502 && answer["error"].as_str().unwrap().contains(words), "{status} {answer}");
 }
 
+#[rstest]
+#[case::chat_completions("openai")]
+#[case::anthropics_messages("claude")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_from_the_cache_have_a_price_of_their_own(#[case] type_: &str) {
+    let usage = model::Usage { input: 10, cached: 4, output: 2 };
+    let port = listen(model::router(Arc::new(move |_: &Conversation| Turn { usage, ..Turn::say("hi") }))).await;
+    let mut provider = provider(type_, port);
+    for (name, price) in [("INPUT", "1"), ("OUTPUT", "10"), ("CACHED", "0.5")] {
+        provider.push((format!("OMNIA_PROVIDER_{name}_COST").leak(), price.to_owned()));
+    }
+    let world = World::start(&provider, "runtime").await;
+    let usage = world.say("hi").await["usage"].clone();
+    assert_eq!((&usage["inputTokens"], &usage["cachedTokens"]), (&json!(10), &json!(4)), "{usage}");
+    assert!((usage["cost"].as_f64().unwrap() - 0.028).abs() < 1e-9, "{usage}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_follows_nobody_elsewhere() {
     let asked = Arc::new(std::sync::atomic::AtomicBool::new(false));
