@@ -4,6 +4,7 @@
 
 mod controller;
 mod deploy;
+mod discovery;
 mod echo;
 mod machine;
 mod packs;
@@ -37,6 +38,7 @@ const SECTIONS: &[(&str, Measure)] = &[
     ("controller", controller::run),
     ("deploy", deploy::run),
     ("packs", packs::run),
+    ("discovery", discovery::run),
 ];
 
 #[derive(Debug, Parser)]

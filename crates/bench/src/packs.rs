@@ -52,6 +52,8 @@ async fn measure(orrery: &Path, data: &Path) -> Result<Vec<Number>> {
     }
     // What a start still has to write does not count as a change of the version.
     tokio::time::sleep(Duration::from_secs(5)).await;
+    // On a slow machine nothing was said on this one for so long that the server has closed it.
+    stage.connection = stage.connection.again().await?;
     let before = generations(&mut stage).await?;
     let mut deployments = stage.follow(DEPLOYMENTS).await?;
     stage

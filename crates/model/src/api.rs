@@ -1,4 +1,4 @@
-//! The API: `GET /v1/models` and `POST /v1/chat/completions`, streamed or not.
+//! The APIs: `GET /v1/models` and `POST /v1/chat/completions`, streamed or not; those of others, streamed.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use futures::StreamExt as _;
+use futures::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 
-use crate::{Conversation, Script, Turn};
+use crate::{Conversation, Script, Turn, anthropic, ollama};
 
 /// Serves a script.
 pub fn router(script: Arc<dyn Script>) -> Router {
@@ -21,6 +21,8 @@ pub fn router(script: Arc<dyn Script>) -> Router {
     Router::new()
         .route("/v1/models", get(models))
         .route("/v1/chat/completions", post(complete))
+        .route("/v1/messages", post(anthropic::answer))
+        .route("/api/chat", post(ollama::answer))
         // A long conversation is long.
         .layer(axum::extract::DefaultBodyLimit::max(64 << 20))
         .with_state(script)
@@ -61,14 +63,18 @@ fn stream(turn: &Turn, model: &Value) -> Sse<impl futures::Stream<Item = Result<
     let mut last = chunk(json!({}), finish(turn).into());
     last["usage"] = usage(turn);
     chunks.push(last);
-    let pace = turn.pace;
     let words = chunks.into_iter().map(|chunk| chunk.to_string()).chain(["[DONE]".to_owned()]);
-    Sse::new(futures::stream::iter(words).then(move |word| async move {
+    Sse::new(paced(words.collect(), turn.pace).map(|word| Ok(Event::default().data(word))))
+}
+
+/// One after the other, with time in between.
+pub(crate) fn paced<T: Send + 'static>(pieces: Vec<T>, pace: Duration) -> impl Stream<Item = T> + Send + 'static {
+    futures::stream::iter(pieces).then(move |piece| async move {
         if pace > Duration::ZERO {
             tokio::time::sleep(pace).await;
         }
-        Ok(Event::default().data(word))
-    }))
+        piece
+    })
 }
 
 const ID: &str = "scripted";

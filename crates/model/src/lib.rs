@@ -1,11 +1,14 @@
-//! A language model that plays a script, behind the chat completions API that `OpenAI` made common.
+//! A language model that plays a script, behind the chat completions API that `OpenAI` made common, and behind those of
+//! Anthropic and Ollama.
 //!
 //! It thinks nothing: a [`Script`] decides each turn from the conversation so far. That is enough to make a real agent do
 //! real work, in a test or for someone who has no key yet. Refuses to look like anything else: whoever configures it
 //! calls it a script.
 
+mod anthropic;
 mod api;
 mod conversation;
+mod ollama;
 pub mod opencode;
 
 pub use api::router;

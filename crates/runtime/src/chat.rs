@@ -74,11 +74,28 @@ pub enum Event {
 pub struct Usage {
     /// Read.
     pub input_tokens: u64,
+    /// Of those, from the provider's cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cached_tokens: u64,
     /// Written.
     pub output_tokens: u64,
     /// Cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+}
+
+impl Usage {
+    /// Adds what a turn took. What it costs is worked out in the end.
+    pub(crate) fn add(&mut self, turn: &Self) {
+        self.input_tokens += turn.input_tokens;
+        self.cached_tokens += turn.cached_tokens;
+        self.output_tokens += turn.output_tokens;
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Events as a stream that browsers and `curl` understand.
@@ -93,8 +110,22 @@ pub(crate) fn stream<S: Stream<Item = Event> + Send + 'static>(
     sse::Sse::new(events.map(encode)).keep_alive(sse::KeepAlive::default())
 }
 
-/// The `data:` lines of a stream of bytes. Lines longer than a mebibyte end it.
+/// The `data:` lines of a stream of bytes.
 pub(crate) fn data_lines<S, B, E>(bytes: S) -> impl Stream<Item = Result<String, String>>
+where
+    S: Stream<Item = Result<B, E>> + Send + 'static,
+    B: AsRef<[u8]> + Send,
+    E: std::fmt::Display + Send,
+{
+    use futures::StreamExt as _;
+    lines(bytes).filter_map(async |line| match line {
+        Ok(line) => line.strip_prefix("data:").map(|data| Ok(data.trim_start().to_owned())),
+        Err(error) => Some(Err(error)),
+    })
+}
+
+/// The lines of a stream of bytes that are not empty. Lines longer than a mebibyte end it.
+pub(crate) fn lines<S, B, E>(bytes: S) -> impl Stream<Item = Result<String, String>>
 where
     S: Stream<Item = Result<B, E>> + Send + 'static,
     B: AsRef<[u8]> + Send,
@@ -108,8 +139,8 @@ where
             if let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = buffer.drain(..=end).collect();
                 let line = String::from_utf8_lossy(&line).trim().to_owned();
-                if let Some(data) = line.strip_prefix("data:") {
-                    return Some((Ok(data.trim_start().to_owned()), (bytes, buffer, ended)));
+                if !line.is_empty() {
+                    return Some((Ok(line), (bytes, buffer, ended)));
                 }
                 continue;
             }

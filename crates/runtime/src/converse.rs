@@ -103,7 +103,7 @@ async fn rounds(
         let mut said = json!({ "role": "assistant", "content": turn.words });
         if turn.calls.is_empty() || !may_call {
             messages.push(said);
-            usage.cost = agent.provider.cost(usage.input_tokens, usage.output_tokens);
+            usage.cost = agent.provider.cost(&usage);
             return Ok((turn.words, usage));
         }
         let named = |call: &Call| json!({ "id": call.id, "type": "function", "function": { "name": call.name, "arguments": call.arguments } });
@@ -179,10 +179,7 @@ async fn speak(
                 call.name.push_str(&name);
                 call.arguments.push_str(&arguments);
             }
-            Piece::Usage { input, output } => {
-                usage.input_tokens += input;
-                usage.output_tokens += output;
-            }
+            Piece::Usage(turn) => usage.add(&turn),
         }
     }
     Ok(turn)

@@ -1,13 +1,22 @@
-//! The model: one that speaks `OpenAI`'s chat completions, as nearly all do, or one that needs nobody.
+//! The model: a server that speaks one of three wires, or one that needs nobody.
+//!
+//! A conversation is kept in the form of `OpenAI`'s chat completions, whoever the provider is; the other wires are
+//! translations of it, so that a session goes on when its provider changes.
+
+mod anthropic;
+mod mock;
+mod ollama;
+mod openai;
 
 use std::time::Duration;
 
 use api::omnia::ProviderType;
 use api::omnia::pack::Parameters;
-use futures::{Stream, StreamExt as _};
+use futures::stream::{BoxStream, StreamExt as _};
+use reqwest::redirect::Policy;
 use serde_json::{Value, json};
 
-use crate::chat::data_lines;
+use crate::chat::{Usage, data_lines, lines};
 use crate::{Error, Settings};
 
 /// How long a model may think before its first word, and between two.
@@ -22,21 +31,50 @@ pub(crate) enum Provider {
     Server(Box<Server>),
 }
 
-/// A server that speaks chat completions.
+/// A server with a model.
 #[derive(Clone)]
 pub(crate) struct Server {
     http: reqwest::Client,
+    wire: Wire,
     url: String,
     key: Option<String>,
     model: String,
     defaults: Parameters,
-    prices: (Option<f64>, Option<f64>),
+    prices: Prices,
 }
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Server").field("url", &self.url).field("model", &self.model).finish_non_exhaustive()
     }
+}
+
+/// Dollars for a thousand tokens.
+#[derive(Clone, Copy, Debug)]
+struct Prices {
+    input: Option<f64>,
+    output: Option<f64>,
+    cached: Option<f64>,
+}
+
+/// How a server is asked, and how it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wire {
+    /// Chat completions, which `OpenAI` made common: theirs, Google's, and of everyone who is compatible.
+    Completions,
+    /// Anthropic's messages.
+    Messages,
+    /// Ollama's chat.
+    Ollama,
+}
+
+/// A turn that is asked for.
+struct Asked<'a> {
+    messages: &'a [Value],
+    tools: &'a [Value],
+    /// `auto`, `required` or `none`.
+    choice: &'a str,
+    parameters: Parameters,
 }
 
 /// What the model says, piece by piece.
@@ -50,11 +88,11 @@ pub(crate) enum Piece {
         name: String,
         arguments: String,
     },
-    Usage {
-        input: u64,
-        output: u64,
-    },
+    Usage(Usage),
 }
+
+/// What one line of an answer holds.
+type Pieces = Vec<Result<Piece, String>>;
 
 impl Provider {
     /// From the contract.
@@ -70,19 +108,25 @@ impl Provider {
         })?;
         let model = settings.get("OMNIA_PROVIDER_MODEL");
         let type_ = if type_ == ProviderType::Auto { ProviderType::of_model(model).unwrap_or(type_) } else { type_ };
-        // Every one of them serves chat completions, Anthropic and Google at addresses of their own for it.
-        let (base, usual_model) = match type_ {
+        let (wire, base, usual_model) = match type_ {
             ProviderType::Mock => return Ok(Self::Mock),
-            ProviderType::OpenAi | ProviderType::Auto => ("https://api.openai.com/v1", "gpt-4o-mini"),
-            ProviderType::Claude => ("https://api.anthropic.com/v1", "claude-sonnet-4-5"),
-            ProviderType::Gemini => ("https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash"),
-            ProviderType::Ollama => ("http://localhost:11434/v1", "llama3.2"),
+            ProviderType::OpenAi | ProviderType::Auto => {
+                (Wire::Completions, "https://api.openai.com/v1", "gpt-4o-mini")
+            }
+            ProviderType::Claude => (Wire::Messages, "https://api.anthropic.com", "claude-sonnet-4-5"),
+            // Google serves chat completions at an address of its own.
+            ProviderType::Gemini => {
+                (Wire::Completions, "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-flash")
+            }
+            ProviderType::Ollama => (Wire::Ollama, "http://localhost:11434", "llama3.2"),
         };
-        let base = settings.get("OMNIA_PROVIDER_BASE_URL").unwrap_or(base).trim_end_matches('/');
-        let http = reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).read_timeout(PATIENCE).build();
+        // A key must not follow anybody elsewhere.
+        let http = reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).read_timeout(PATIENCE);
+        let http = http.redirect(Policy::none()).build();
         let server = Server {
             http: http.map_err(|error| Error::Client(error.to_string()))?,
-            url: format!("{base}/chat/completions"),
+            wire,
+            url: wire.url(settings.get("OMNIA_PROVIDER_BASE_URL").unwrap_or(base)),
             key: type_.key_variable().and_then(|name| settings.get(name)).map(|key| key.trim().to_owned()),
             model: model.unwrap_or(usual_model).to_owned(),
             defaults: Parameters {
@@ -91,7 +135,11 @@ impl Provider {
                 max_tokens: settings.number("OMNIA_PROVIDER_MAX_TOKENS")?,
                 ..Parameters::default()
             },
-            prices: (settings.number("OMNIA_PROVIDER_INPUT_COST")?, settings.number("OMNIA_PROVIDER_OUTPUT_COST")?),
+            prices: Prices {
+                input: settings.number("OMNIA_PROVIDER_INPUT_COST")?,
+                output: settings.number("OMNIA_PROVIDER_OUTPUT_COST")?,
+                cached: settings.number("OMNIA_PROVIDER_CACHED_COST")?,
+            },
         };
         Ok(Self::Server(Box::new(server)))
     }
@@ -104,15 +152,15 @@ impl Provider {
         }
     }
 
-    /// What tokens cost, where prices are known.
-    pub(crate) fn cost(&self, input: u64, output: u64) -> Option<f64> {
+    /// What tokens cost, where prices are known. Those from the cache cost what others do, unless they have a price.
+    pub(crate) fn cost(&self, usage: &Usage) -> Option<f64> {
         let Self::Server(server) = self else { return None };
+        let Prices { input, output, cached } = server.prices;
+        input.or(output).or(cached)?;
         #[expect(clippy::cast_precision_loss, reason = "no conversation has 2^52 tokens")]
-        let price = |tokens: u64, price: f64| tokens as f64 * price / 1000.0;
-        match server.prices {
-            (None, None) => None,
-            (read, written) => Some(price(input, read.unwrap_or(0.0)) + price(output, written.unwrap_or(0.0))),
-        }
+        let price = |tokens: u64, price: Option<f64>| tokens as f64 * price.unwrap_or(0.0) / 1000.0;
+        let fresh = usage.input_tokens.saturating_sub(usage.cached_tokens);
+        Some(price(fresh, input) + price(usage.cached_tokens, cached.or(input)) + price(usage.output_tokens, output))
     }
 
     /// Asks for the next turn.
@@ -122,44 +170,33 @@ impl Provider {
         tools: &[Value],
         choice: &str,
         parameters: &Parameters,
-    ) -> Result<std::pin::Pin<Box<dyn Stream<Item = Result<Piece, String>> + Send>>, String> {
+    ) -> Result<BoxStream<'static, Result<Piece, String>>, String> {
         match self {
-            Self::Mock => Ok(Box::pin(futures::stream::iter(mock(messages, tools).into_iter().map(Ok)))),
-            Self::Server(server) => Ok(Box::pin(server.ask(messages, tools, choice, parameters).await?)),
+            Self::Mock => Ok(futures::stream::iter(mock::turn(messages, tools).into_iter().map(Ok)).boxed()),
+            Self::Server(server) => {
+                let parameters = Parameters {
+                    temperature: parameters.temperature.or(server.defaults.temperature),
+                    top_p: parameters.top_p.or(server.defaults.top_p),
+                    max_tokens: parameters.max_tokens.or(server.defaults.max_tokens),
+                    ..parameters.clone()
+                };
+                server.ask(&Asked { messages, tools, choice, parameters }).await
+            }
         }
     }
 }
 
 impl Server {
-    async fn ask(
-        &self,
-        messages: &[Value],
-        tools: &[Value],
-        choice: &str,
-        parameters: &Parameters,
-    ) -> Result<impl Stream<Item = Result<Piece, String>> + Send + use<>, String> {
-        let mut body = json!({ "model": self.model, "messages": messages, "stream": true,
-            "stream_options": { "include_usage": true } });
-        let settings = [
-            ("temperature", parameters.temperature.or(self.defaults.temperature).map(|n| json!(n))),
-            ("top_p", parameters.top_p.or(self.defaults.top_p).map(|n| json!(n))),
-            ("max_tokens", parameters.max_tokens.or(self.defaults.max_tokens).map(|n| json!(n))),
-            ("frequency_penalty", parameters.frequency_penalty.map(|n| json!(n))),
-            ("presence_penalty", parameters.presence_penalty.map(|n| json!(n))),
-        ];
-        for (name, value) in settings {
-            if let Some(value) = value {
-                body[name] = value;
-            }
+    async fn ask(&self, asked: &Asked<'_>) -> Result<BoxStream<'static, Result<Piece, String>>, String> {
+        let mut request = self.http.post(&self.url).json(&self.wire.body(&self.model, asked));
+        if self.wire == Wire::Messages {
+            request = request.header("anthropic-version", anthropic::VERSION);
         }
-        if !tools.is_empty() {
-            body["tools"] = tools.into();
-            body["tool_choice"] = choice.into();
-        }
-        let mut request = self.http.post(&self.url).json(&body);
-        if let Some(key) = &self.key {
-            request = request.bearer_auth(key);
-        }
+        request = match (&self.key, self.wire) {
+            (Some(key), Wire::Messages) => request.header("x-api-key", key),
+            (Some(key), _) => request.bearer_auth(key),
+            (None, _) => request,
+        };
         let response =
             request.send().await.map_err(|error| format!("the provider cannot be asked: {}", error.without_url()))?;
         let status = response.status();
@@ -168,63 +205,76 @@ impl Server {
             let body: String = body.chars().take(500).collect();
             return Err(format!("the provider answered {status}: {body}"));
         }
-        let lines = data_lines(response.bytes_stream());
-        Ok(lines
-            .take_while(|line| std::future::ready(line.as_deref() != Ok("[DONE]")))
-            .flat_map(|line| futures::stream::iter(line.map_or_else(|error| vec![Err(error)], |line| pieces(&line)))))
+        let bytes = response.bytes_stream();
+        Ok(match self.wire {
+            Wire::Completions => read(data_lines(bytes).boxed(), openai::Reader::default()),
+            Wire::Messages => read(data_lines(bytes).boxed(), anthropic::Reader::default()),
+            Wire::Ollama => read(lines(bytes).boxed(), ollama::Reader::default()),
+        })
     }
 }
 
-/// What one line of the stream says.
-fn pieces(line: &str) -> Vec<Result<Piece, String>> {
-    let Ok(chunk) = serde_json::from_str::<Value>(line) else {
-        return vec![Err("the provider said something that is not JSON".into())];
-    };
-    if let Some(message) = chunk["error"]["message"].as_str() {
-        return vec![Err(format!("the provider failed: {message}"))];
+impl Wire {
+    /// Where a server is asked, of which the address is known. People write it with and without the version.
+    fn url(self, base: &str) -> String {
+        let base = base.trim_end_matches('/');
+        let root = base.strip_suffix("/v1").unwrap_or(base);
+        match self {
+            Self::Completions => format!("{base}/chat/completions"),
+            Self::Messages => format!("{root}/v1/messages"),
+            Self::Ollama => format!("{root}/api/chat"),
+        }
     }
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut pieces = Vec::new();
-    let delta = &chunk["choices"][0]["delta"];
-    let words = text(&delta["content"]);
-    if !words.is_empty() {
-        pieces.push(Ok(Piece::Words(words)));
+
+    fn body(self, model: &str, asked: &Asked<'_>) -> Value {
+        match self {
+            Self::Completions => openai::body(model, asked),
+            Self::Messages => anthropic::body(model, asked),
+            Self::Ollama => ollama::body(model, asked),
+        }
     }
-    for (place, call) in delta["tool_calls"].as_array().into_iter().flatten().enumerate() {
-        let index = call["index"].as_u64().and_then(|index| usize::try_from(index).ok()).unwrap_or(place);
-        let function = &call["function"];
-        let (id, name, arguments) = (text(&call["id"]), text(&function["name"]), text(&function["arguments"]));
-        pieces.push(Ok(Piece::Call { index, id, name, arguments }));
-    }
-    if let Some(input) = chunk["usage"]["prompt_tokens"].as_u64() {
-        let output = chunk["usage"]["completion_tokens"].as_u64().unwrap_or(0);
-        pieces.push(Ok(Piece::Usage { input, output }));
-    }
-    pieces
 }
 
-/// A turn of nobody: `call NAME {…}` calls a tool, its answer is told, and everything else is repeated, after the first
-/// line of what it was told to be.
-fn mock(messages: &[Value], tools: &[Value]) -> Vec<Piece> {
-    let text = |message: &Value| message["content"].as_str().unwrap_or_default().to_owned();
-    let system = messages.first().filter(|message| message["role"] == "system").map(text).unwrap_or_default();
-    let last = messages.last().cloned().unwrap_or_default();
-    let said = text(&last);
-    let mut pieces = Vec::new();
-    if last["role"] == "tool" {
-        pieces.push(Piece::Words(format!("The tool answered: {said}")));
-    } else if let Some((name, arguments)) =
-        said.strip_prefix("call ").map(|call| call.split_once(' ').unwrap_or((call, "{}")))
-        && !tools.is_empty()
-    {
-        let (id, name) = ("mock-call".to_owned(), name.to_owned());
-        pieces.push(Piece::Call { index: 0, id, name, arguments: arguments.to_owned() });
-    } else {
-        let identity = system.lines().next().unwrap_or_default();
-        pieces.push(Piece::Words(format!("[{identity}] ")));
-        pieces.push(Piece::Words(format!("You said: {said}")));
+/// Understands what a server says, line by line.
+trait Reader: Send + 'static {
+    fn pieces(&mut self, line: &str) -> Pieces;
+    /// Whether the server has said that this was all.
+    fn is_complete(&self) -> bool;
+}
+
+fn read(
+    lines: BoxStream<'static, Result<String, String>>,
+    reader: impl Reader,
+) -> BoxStream<'static, Result<Piece, String>> {
+    let read = futures::stream::unfold(Some((lines, reader)), |state| async move {
+        let (mut lines, mut reader) = state?;
+        match lines.next().await {
+            Some(Ok(line)) => {
+                let pieces = reader.pieces(&line);
+                Some((pieces, Some((lines, reader))))
+            }
+            Some(Err(error)) => Some((vec![Err(error)], None)),
+            None if reader.is_complete() => None,
+            None => Some((vec![Err("the provider's answer broke off".into())], None)),
+        }
+    });
+    read.flat_map(futures::stream::iter).boxed()
+}
+
+/// A line that is JSON, or a failure to tell.
+fn parse(line: &str) -> Result<Value, String> {
+    serde_json::from_str(line).map_err(|_| "the provider said something that is not JSON".into())
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Sets what is known.
+fn set(body: &mut Value, fields: impl IntoIterator<Item = (&'static str, Option<Value>)>) {
+    for (name, value) in fields {
+        if let Some(value) = value {
+            body[name] = value;
+        }
     }
-    let count = |text: &str| u64::try_from(text.split_whitespace().count()).unwrap_or(0);
-    pieces.push(Piece::Usage { input: count(&system) + count(&said), output: 1 });
-    pieces
 }

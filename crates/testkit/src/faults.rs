@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::BoxError;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use futures::future::BoxFuture;
 use http::{Method, Request};
 use kube::client::Body;
@@ -50,6 +50,8 @@ struct State {
     fault: Option<Fault>,
     /// Something goes wrong once in so many writes.
     often: Option<(Chance, usize)>,
+    /// Writes of these paths are not taken.
+    closed: Option<String>,
     dead: bool,
 }
 
@@ -62,6 +64,15 @@ impl Faults {
     /// With a fault once in so many writes.
     pub fn often(chance: Chance, one_in: usize) -> Self {
         Self { state: Arc::new(Mutex::new(State { often: Some((chance, one_in)), ..State::default() })) }
+    }
+
+    /// From now on the API is not available for writes of paths with this in them; `None` opens it again.
+    pub fn close(&self, path: Option<&str>) {
+        self.state.lock().closed = path.map(ToOwned::to_owned);
+    }
+
+    fn is_closed(&self, path: &str) -> bool {
+        self.state.lock().closed.as_ref().is_some_and(|closed| path.contains(closed.as_str()))
     }
 
     /// A client of `plane` that the faults happen to.
@@ -121,6 +132,9 @@ impl Service<Request<Body>> for Between {
             return Box::pin(async { Err("the process has ended".into()) });
         }
         let is_write = request.method() != Method::GET && !request.uri().path().contains("/events");
+        if is_write && self.faults.is_closed(request.uri().path()) {
+            return Box::pin(async { Ok(axum::http::StatusCode::SERVICE_UNAVAILABLE.into_response()) });
+        }
         let kind = if is_write { self.faults.next() } else { None };
         if kind == Some(Kind::CrashBefore) {
             return Box::pin(async { Err("the process ended before the write".into()) });

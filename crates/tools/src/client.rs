@@ -3,9 +3,6 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use api::omnia::AuthType;
-use api::omnia::tools::Access;
-use base64::Engine as _;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue, USER_AGENT};
 use http::{Method, Request, Response};
@@ -17,6 +14,7 @@ use hyper_util::rt::TokioExecutor;
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use url::Url;
 
+use crate::caller::Caller;
 use crate::connect::{Connect, Connector, Network};
 
 /// How much of a call's answer is read.
@@ -186,39 +184,21 @@ pub(crate) fn url(text: &str) -> Result<Url, Error> {
 }
 
 /// A request with what every request to this server has.
-pub(crate) fn request(
-    method: Method,
-    url: &Url,
-    access: &Access,
-    secret: &dyn Fn(&str) -> Option<String>,
-) -> Result<http::request::Builder, Error> {
+pub(crate) fn request(method: Method, url: &Url, caller: &Caller) -> Result<http::request::Builder, Error> {
     let mut request = Request::builder()
         .method(method)
         .uri(url.as_str())
         .header(USER_AGENT, concat!("orrery/", env!("CARGO_PKG_VERSION")));
-    for (name, value) in &access.headers {
+    for (name, value) in &caller.headers {
         let invalid = |what: &str| Error::Invalid(format!("the header {name:?} has a {what} that cannot be sent"));
         let key: HeaderName = name.parse().map_err(|_| invalid("name"))?;
         let value: HeaderValue = value.parse().map_err(|_| invalid("value"))?;
         request = request.header(key, value);
     }
-    let Some(variable) = access.auth_env.as_deref().filter(|_| access.auth_type != AuthType::None) else {
-        return Ok(request);
-    };
-    let secret =
-        secret(variable).ok_or_else(|| Error::Invalid(format!("the credentials in {variable} are missing")))?;
-    let secret = secret.trim();
-    let words = match access.auth_type {
-        AuthType::Basic => {
-            let pair = if secret.contains(':') { secret.to_owned() } else { format!("{secret}:") };
-            format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair))
-        }
-        _ => format!("Bearer {secret}"),
-    };
-    let mut value = HeaderValue::from_str(&words)
-        .map_err(|_| Error::Invalid(format!("the credentials in {variable} cannot be sent in a header")))?;
-    value.set_sensitive(true);
-    Ok(request.header(AUTHORIZATION, value))
+    if let Some(value) = &caller.credentials.0 {
+        request = request.header(AUTHORIZATION, value);
+    }
+    Ok(request)
 }
 
 /// What a refusal says.

@@ -9,6 +9,7 @@ use http_body_util::Full;
 use serde_json::Value;
 
 use crate::call::{Secret, plain_text};
+use crate::caller::Caller;
 use crate::client::{self, Error};
 
 /// The request that makes a call.
@@ -32,7 +33,7 @@ pub(crate) fn request(
     } else if let Some(pairs) = arguments.as_object().filter(|pairs| !pairs.is_empty()) {
         url.query_pairs_mut().extend_pairs(pairs.iter().map(|(name, value)| (name, plain_text(value))));
     }
-    let mut request = client::request(method, &url, &call.access, secret)?;
+    let mut request = client::request(method, &url, &Caller::of(&call.access, secret)?)?;
     if has_body {
         request = request.header(CONTENT_TYPE, &call.content_type);
     }

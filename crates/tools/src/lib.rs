@@ -5,6 +5,7 @@
 //! those who hand tools out.
 
 mod call;
+mod caller;
 mod client;
 pub mod connect;
 mod found;
@@ -13,5 +14,6 @@ mod http;
 pub mod mcp;
 pub mod openapi;
 
+pub use caller::{Caller, Credentials};
 pub use client::{Client, Error};
 pub use found::{Found, Problem};

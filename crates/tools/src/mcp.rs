@@ -7,14 +7,14 @@ pub mod report;
 mod sse;
 mod stdio;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::omnia::McpTransport;
-use api::omnia::tools::{Access, McpCall};
+use api::omnia::tools::McpCall;
 use serde_json::{Value, json};
 
 use crate::call::Secret;
+use crate::caller::Caller;
 use crate::client::{Bounds, Client, Error};
 use crate::found::{MOST_TOOLS, tool_name};
 use crate::{Found, Problem};
@@ -38,15 +38,15 @@ pub enum Source {
     Http {
         /// Its URL.
         url: String,
-        /// Headers of every request.
-        headers: BTreeMap<String, String>,
+        /// Who asks.
+        caller: Caller,
     },
     /// Over HTTP with server-sent events, as it was before.
     Sse {
         /// The URL of the events.
         url: String,
-        /// Headers of every request.
-        headers: BTreeMap<String, String>,
+        /// Who asks.
+        caller: Caller,
     },
     /// A program of this machine, over its standard input and output. Only for those who may run it.
     Stdio(Program),
@@ -92,7 +92,7 @@ impl Client {
     pub async fn mcp_list(&self, source: &Source, patience: Duration) -> Result<Vec<Value>, Error> {
         let bounds = Bounds { time: patience, bytes: MOST_OF_A_LIST };
         let asked = async {
-            let mut session = self.open(source, &Access::default(), &|_| None, bounds).await?;
+            let mut session = self.open(source, bounds).await?;
             let listed = list(&mut session).await;
             session.close().await;
             listed
@@ -109,10 +109,10 @@ impl Client {
         secret: Secret<'_>,
         bounds: Bounds,
     ) -> Result<String, Error> {
-        let (url, headers) = (endpoint.to_owned(), BTreeMap::new());
+        let (url, caller) = (endpoint.to_owned(), Caller::of(&call.access, secret)?);
         let source = match call.transport {
-            McpTransport::StreamableHttp => Source::Http { url, headers },
-            McpTransport::Sse => Source::Sse { url, headers },
+            McpTransport::StreamableHttp => Source::Http { url, caller },
+            McpTransport::Sse => Source::Sse { url, caller },
             McpTransport::Stdio => Source::Stdio(Program {
                 command: call.command.clone().unwrap_or_default(),
                 arguments: call.args.clone(),
@@ -121,7 +121,7 @@ impl Client {
             }),
         };
         let asked = async {
-            let mut session = self.open(&source, &call.access, secret, bounds).await?;
+            let mut session = self.open(&source, bounds).await?;
             let answer = session.ask("tools/call", json!({ "name": call.tool, "arguments": arguments })).await;
             session.close().await;
             said(&answer?)
@@ -130,24 +130,11 @@ impl Client {
     }
 
     /// Begins a conversation. The caller bounds its time.
-    async fn open<'a>(
-        &'a self,
-        source: &Source,
-        access: &Access,
-        secret: Secret<'a>,
-        bounds: Bounds,
-    ) -> Result<Session<'a>, Error> {
-        let access = |headers: &BTreeMap<String, String>| {
-            let mut access = access.clone();
-            access.headers.extend(headers.clone());
-            access
-        };
+    async fn open(&self, source: &Source, bounds: Bounds) -> Result<Session<'_>, Error> {
         let mut session = match source {
-            Source::Http { url, headers } => {
-                Session::Http(http::Session::new(self, url, access(headers), secret, bounds.bytes)?)
-            }
-            Source::Sse { url, headers } => {
-                Session::Sse(sse::Session::open(self, url, access(headers), secret, bounds.bytes).await?)
+            Source::Http { url, caller } => Session::Http(http::Session::new(self, url, caller.clone(), bounds.bytes)?),
+            Source::Sse { url, caller } => {
+                Session::Sse(sse::Session::open(self, url, caller.clone(), bounds.bytes).await?)
             }
             Source::Stdio(program) => Session::Stdio(stdio::Session::start(program, bounds.bytes)?),
         };

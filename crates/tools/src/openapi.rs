@@ -3,10 +3,9 @@
 mod document;
 mod schema;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api::omnia::tools::{Access, OperationCall};
+use api::omnia::tools::OperationCall;
 use api::omnia::{Location, Parameter, Style};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, COOKIE, HeaderName, HeaderValue};
@@ -18,6 +17,7 @@ use url::Url;
 use url::form_urlencoded::Serializer;
 
 use crate::call::{Secret, plain_text};
+use crate::caller::Caller;
 use crate::client::{self, Bounds, Client, Error};
 use crate::{Found, Problem};
 
@@ -37,8 +37,8 @@ pub struct Source {
     pub base: Option<String>,
     /// Only these operations; all when empty.
     pub filter: Vec<String>,
-    /// Headers of the request.
-    pub headers: BTreeMap<String, String>,
+    /// Who asks for it.
+    pub caller: Caller,
     /// Operations are called at the document's own host, whatever host it names: a Service does not know its name.
     pub at_home: bool,
 }
@@ -47,8 +47,7 @@ impl Client {
     /// The tools of a document.
     pub async fn operations(&self, source: &Source, patience: Duration) -> Result<Vec<Found>, Problem> {
         let url = client::url(&source.url)?;
-        let access = Access { headers: source.headers.clone(), ..Access::default() };
-        let request = client::request(Method::GET, &url, &access, &|_| None)?
+        let request = client::request(Method::GET, &url, &source.caller)?
             .header(ACCEPT, "application/json, application/yaml;q=0.9, */*;q=0.5")
             .body(Full::default())
             .map_err(|error| Error::Invalid(error.to_string()))?;
@@ -74,7 +73,7 @@ pub(crate) fn request(
     let arguments = arguments.as_object().unwrap_or(&none);
     let mut url = client::url(endpoint)?;
     place(&mut url, &operation.path, &operation.parameters, arguments)?;
-    let mut request = client::request(method, &url, &call.access, secret)?;
+    let mut request = client::request(method, &url, &Caller::of(&call.access, secret)?)?;
     let mut cookies = Vec::new();
     for (parameter, value) in given(&operation.parameters, arguments) {
         let name = parameter.name.as_deref().unwrap_or(&parameter.argument);
@@ -193,7 +192,7 @@ mod tests {
     }
 
     fn make(operation: Operation, arguments: &Value) -> Result<Request<Full<Bytes>>, Error> {
-        let call = OperationCall { operation, access: Access::default() };
+        let call = OperationCall { operation, access: api::omnia::tools::Access::default() };
         request(&call, "http://a.test/v1/", arguments, &|_| None)
     }
 

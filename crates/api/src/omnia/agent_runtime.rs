@@ -292,11 +292,20 @@ pub struct StoreReference {
 /// How the Pods of an agent are made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.autoscaling)")
+        .message("autoscaling is not supported: replicas says how many Pods there are")
+        .field_path(".autoscaling"),
+)]
 pub struct RuntimeSettings {
     /// How many Pods; 0 stops the agent.
     #[serde(default = "one")]
     #[schemars(range(min = 0))]
     pub replicas: i32,
+    /// Refused, because nothing would come of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crate::schema::json_schema_object")]
+    pub autoscaling: Option<serde_json::Value>,
     /// Resources of the runtime's container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::resources")]

@@ -163,12 +163,28 @@ impl Handler {
         }
     }
 
-    /// The Secret with the credentials of its calls.
+    /// The Secret with the credentials of its requests.
     pub fn auth_secret_ref(&self) -> Option<&SecretKey> {
         let http = self.http_config.as_ref().and_then(|config| config.auth_secret_ref.as_ref());
         let openapi = self.openapi_config.as_ref().and_then(|config| config.auth_secret_ref.as_ref());
         let mcp = self.mcp_config.as_ref().and_then(|config| config.auth_secret_ref.as_ref());
         http.or(openapi).or(mcp)
+    }
+
+    /// Headers of its requests.
+    pub fn headers(&self) -> BTreeMap<String, String> {
+        let http = self.http_config.as_ref().and_then(|config| config.headers.clone());
+        let openapi = self.openapi_config.as_ref().and_then(|config| config.headers.clone());
+        let mcp = self.mcp_config.as_ref().and_then(|config| config.headers.clone());
+        http.or(openapi).or(mcp).unwrap_or_default()
+    }
+
+    /// How its requests say who they are.
+    pub fn auth_type(&self) -> AuthType {
+        let http = self.http_config.as_ref().map(|config| config.auth_type);
+        let openapi = self.openapi_config.as_ref().map(|config| config.auth_type);
+        let mcp = self.mcp_config.as_ref().map(|config| config.auth_type);
+        http.or(openapi).or(mcp).unwrap_or_default()
     }
 }
 

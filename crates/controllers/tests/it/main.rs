@@ -14,6 +14,7 @@ mod omnia_discovery;
 mod omnia_manifests;
 mod omnia_packs;
 mod omnia_scenarios;
+mod omnia_seed;
 mod omnia_tools;
 mod scenarios;
 mod support;

@@ -145,11 +145,20 @@ fn an_invalid_spec_fails(#[case] extra: &str, #[case] field: &str) {
 #[case::store("  facade: {}\n  session: { type: redis, storeRef: { name: s } }", "spec.session.type")]
 #[case::version("  facade: {}\n  framework: { type: promptkit, version: '1.2' }", "spec.framework.version")]
 #[case::port("  facade: { port: 9000 }", "spec.facade.port")]
+#[case::media("  facade: {}\n  media: {}", "spec.media")]
 fn what_the_built_in_image_cannot_do_is_said(#[case] extra: &str, #[case] field: &str) {
     let runtime = RUNTIME.replace("  facade: { type: websocket }", extra);
     let (written, _) = failed(&decided_by_own(&observed(&runtime)));
     assert_eq!(condition(&written, "SpecValid"), ("False".into(), "Invalid".into()));
     assert!(written.to_string().contains(field), "{written}");
+}
+
+#[test]
+fn settings_of_a_provider_that_the_built_in_runtime_does_not_know_are_refused() {
+    let runtime = RUNTIME.replace("{ type: mock }", "{ type: mock, additionalConfig: { top-k: '5' } }");
+    let (written, _) = failed(&decided_by_own(&observed(&runtime)));
+    assert!(written.to_string().contains("spec.provider.additionalConfig"), "{written}");
+    assert_eq!(status(&decided(&observed(&runtime)))["phase"], "Pending", "another runtime gets them");
 }
 
 #[test]

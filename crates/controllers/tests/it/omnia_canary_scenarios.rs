@@ -26,13 +26,13 @@ async fn the_end_is_the_same_in_any_weather(#[case] scenario: Scenario) {
     prove(scenario, controllers, (every && !cfg!(debug_assertions), seeds)).await.unwrap().publish();
 }
 
-fn status(world: &World, plural: &str) -> Value {
+pub fn status(world: &World, plural: &str) -> Value {
     let objects = world.objects::<DynamicObject>(&format!("omnia.altairalabs.ai/{plural}"));
     objects.first().map(|object| object.data["status"].clone()).unwrap_or_default()
 }
 
 /// An agent that plays 1.0.0, and then a pack that wants 1.1.0.
-async fn begin(world: &mut World, canary: &str) {
+pub async fn begin(world: &mut World, canary: &str) {
     write_content(world, "1.0.0", "a").await;
     let source = "source: { type: configmap, configMapRef: { name: content } }";
     let rollout = format!("rollout: {{ type: canary, canary: {{ {canary} }} }}");
@@ -47,7 +47,7 @@ async fn want(world: &World, version: &str) {
     world.change("PromptPack", "support", json!({ "spec": { "version": version } })).await;
 }
 
-async fn change(world: &World, canary: Value) {
+pub async fn change(world: &World, canary: Value) {
     world.change("PromptPack", "support", json!({ "spec": { "rollout": { "canary": canary } } })).await;
 }
 
@@ -62,13 +62,13 @@ async fn traffic(world: &World, requests: u64, errors: u64) {
 }
 
 /// Where the agent's Service leads.
-fn leads(world: &World) -> String {
+pub fn leads(world: &World) -> String {
     let services = world.objects::<Service>("/services");
     let service = services.iter().find(|service| service.name_any() == "helper").unwrap();
     service.spec.as_ref().unwrap().selector.as_ref().unwrap()[COMPONENT_LABEL].clone()
 }
 
-fn has_share(version: &'static str, weight: i32) -> impl Fn(&World) -> bool {
+pub fn has_share(version: &'static str, weight: i32) -> impl Fn(&World) -> bool {
     move |world| {
         let canary = &status(world, "agentruntimes")["canary"];
         let word = |field: &str| canary[field].as_str().unwrap_or_default();
@@ -78,7 +78,7 @@ fn has_share(version: &'static str, weight: i32) -> impl Fn(&World) -> bool {
 }
 
 /// One Deployment, one Service, and nothing that says otherwise.
-fn alone(world: &World) -> bool {
+pub fn alone(world: &World) -> bool {
     let deployments = world.objects::<Deployment>("apps/deployments").len();
     let services = world.objects::<Service>("/services").len();
     (deployments, services) == (1, 1) && leads(world) == "agent" && status(world, "agentruntimes")["canary"].is_null()

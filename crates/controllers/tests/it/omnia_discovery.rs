@@ -2,23 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use api::omnia::{DiscoveredTool, Operation};
+use api::omnia::{AuthType, DiscoveredTool, Operation};
 use engine::{Engine, Step};
 use futures::future::BoxFuture;
 use jiff::SignedDuration;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use kube::api::{Patch, PatchParams};
 use orrery_controllers::Options;
 use orrery_controllers::kubeopencode::session::NoSessions;
 use orrery_controllers::omnia::Settings;
 use orrery_controllers::omnia::tool_registry::discover::{Answer, Discover};
-use orrery_controllers::omnia::tool_registry::{Observed, Question, Stop, decide};
+use orrery_controllers::omnia::tool_registry::{Observed, Question, Stop, What, decide};
 use rstest::rstest;
 use serde_json::{Value, json};
-use tools::{Found, Problem};
+use tools::{Credentials, Found, Problem};
 
+use crate::omnia_scenarios;
 use crate::omnia_tools::{registry, serve};
 use crate::support::{at, condition, object, status, steps};
+use crate::world::{Weather, World, plane};
 
 const OPENAPI: &str =
     "  handlers: [{ name: shop, type: openapi, openAPIConfig: { specURL: 'http://one.team.svc/openapi.json' } }]";
@@ -294,4 +298,59 @@ fn a_program_is_asked_again_after_a_while_and_keeps_its_tools_meanwhile() {
     let again = decide(&observed, &settings, at("2026-01-01T00:10:01Z"));
     assert_eq!(steps(&again).len(), 1, "nothing is said meanwhile: {:?}", steps(&again));
     assert!(steps(&again)[0].starts_with("create Pod desk-files-"));
+}
+
+/// Tells its tools only to those who say the password.
+#[derive(Debug)]
+struct Doorkeeper;
+
+impl Discover for Doorkeeper {
+    fn ask<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let What::OpenApi(source) = &question.what else { panic!("{question:?}") };
+            if Some(&source.caller.credentials) == Credentials::new(AuthType::Bearer, "sesame").as_ref() {
+                return Ok(vec![found("treasure", 1)]);
+            }
+            Err(Problem { reason: "Refused", message: format!("answered 401 to {question:?}") })
+        })
+    }
+
+    fn read<'a>(&'a self, _: &'a kube::Client, _: &'a Pod, _: &'a str) -> BoxFuture<'a, Answer> {
+        Box::pin(async { Err(Problem { reason: "Unreachable", message: "there are no programs".into() }) })
+    }
+}
+
+fn guarded(engine: Engine) -> Engine {
+    let mut options = Options::default();
+    options.omnia.discover = Arc::new(Doorkeeper);
+    orrery_controllers::install(engine, &options, Arc::new(NoSessions))
+}
+
+#[tokio::test]
+async fn servers_are_asked_with_the_credentials_of_their_handler_as_they_change() {
+    let mut world = World::on(plane().await, "guarded", Weather::Calm, guarded).await;
+    let access = "authType: bearer, authSecretRef: { name: keys, key: token }";
+    let spec = format!(
+        "handlers: [{{ name: cave, type: openapi, openAPIConfig: {{ specURL: 'http://cave.example.com/x', {access} }} }}]"
+    );
+    world.create(&omnia_scenarios::object("ToolRegistry", "desk", &spec)).await;
+    let registry = |world: &World| world.objects::<Value>("omnia.altairalabs.ai/toolregistries")[0].clone();
+    let is =
+        |reason: &'static str| move |world: &World| registry(world)["status"]["discoveredTools"][0]["reason"] == reason;
+    // No change but the Secret's own wakes it: the server would be asked again only after a minute.
+    let soon = Duration::from_secs(30);
+    world.until(soon, is("SecretNotFound")).await;
+    let secret = |data: Value| json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "keys" }, "stringData": data });
+    let give = async |world: &World, data: Value| {
+        let params = PatchParams::apply("a user").force();
+        world.api::<Secret>().patch("keys", &params, &Patch::Apply(&secret(data))).await.unwrap();
+    };
+    give(&world, json!({ "other": "x" })).await;
+    world.until(soon, is("SecretKeyNotFound")).await;
+    give(&world, json!({ "token": "abracadabra" })).await;
+    world.until(soon, is("Refused")).await;
+    assert!(!registry(&world).to_string().contains("abracadabra"), "what is said about a question shows no secret");
+    give(&world, json!({ "token": "sesame" })).await;
+    world.until(soon, |world| registry(world)["status"]["phase"] == "Ready").await;
+    assert_eq!(registry(&world)["status"]["discoveredTools"][0]["name"], "treasure");
 }

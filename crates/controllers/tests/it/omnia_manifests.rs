@@ -68,6 +68,85 @@ fn canary(type_: &str, canary: &str) -> String {
     format!("version: 1.0.0, {source}, rollout: {{ type: {type_}, canary: {{ {canary} }} }}")
 }
 
+fn handler(type_: &str, extra: &str) -> String {
+    format!("handlers: [{{ name: a, type: {type_}, {extra} }}]")
+}
+
+async fn refused(plane: &Plane, cases: &[(&str, &str, &str)]) {
+    for (kind, spec, expected) in cases {
+        let manifest = format!("kind: {kind}\nmetadata: {{ name: x }}\nspec: {{ {spec} }}");
+        let refusal = create(plane, &manifest).await.expect_err(&manifest);
+        assert!(refusal.contains(expected), "{manifest}\n{refusal}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_of_a_server_of_tools_names_the_field() {
+    let tool = "tool: { name: t, description: d, inputSchema: {} }";
+    let http = "type: http, httpConfig: { endpoint: 'http://x' }";
+    let cases: [(&str, &str, &str); 17] = [
+        ("ToolRegistry", &handler("openapi", ""), "openAPIConfig is required when type is openapi"),
+        ("ToolRegistry", &handler("openapi", "openAPIConfig: {}"), "openAPIConfig.specURL is required"),
+        ("ToolRegistry", &handler("openapi", "openAPIConfig: { specURL: 'ftp://x' }"), "openAPIConfig.specURL"),
+        (
+            "ToolRegistry",
+            &handler("openapi", "openAPIConfig: { specURL: 'http://x', authType: basic }"),
+            "openAPIConfig.authSecretRef",
+        ),
+        (
+            "ToolRegistry",
+            &handler("openapi", &format!("openAPIConfig: {{ specURL: 'http://x' }}, {tool}")),
+            "tool is only for handlers of type http or grpc",
+        ),
+        (
+            "ToolRegistry",
+            &handler(
+                "mcp",
+                "openAPIConfig: { specURL: 'http://x' }, mcpConfig: { transport: sse, endpoint: 'http://x' }",
+            ),
+            "openAPIConfig is only for handlers of type openapi",
+        ),
+        (
+            "ToolRegistry",
+            &format!(
+                "handlers: [{{ name: a, {http}, {tool}, mcpConfig: {{ transport: sse, endpoint: 'http://x' }} }}]"
+            ),
+            "mcpConfig is only for handlers of type mcp",
+        ),
+        ("ToolRegistry", &handler("mcp", ""), "mcpConfig is required when type is mcp"),
+        ("ToolRegistry", &handler("mcp", "mcpConfig: { endpoint: 'http://x' }"), "mcpConfig.transport"),
+        ("ToolRegistry", &handler("mcp", "mcpConfig: { transport: smoke }"), "mcpConfig.transport"),
+        ("ToolRegistry", &handler("mcp", "mcpConfig: { transport: sse }"), "mcpConfig.endpoint is required"),
+        ("ToolRegistry", &handler("mcp", "mcpConfig: { transport: stdio }"), "command is required"),
+        (
+            "ToolRegistry",
+            &handler("mcp", "mcpConfig: { transport: stdio, command: x, endpoint: 'http://x' }"),
+            "endpoint is not used",
+        ),
+        (
+            "ToolRegistry",
+            &handler("mcp", "mcpConfig: { transport: sse, endpoint: 'http://x', command: x }"),
+            "only for transport stdio",
+        ),
+        (
+            "ToolRegistry",
+            &handler("mcp", "mcpConfig: { transport: stdio, command: x, headers: { a: b } }"),
+            "a program gets no headers",
+        ),
+        (
+            "ToolRegistry",
+            &handler("mcp", "mcpConfig: { transport: streamable-http, endpoint: 'http://x', authType: bearer }"),
+            "mcpConfig.authSecretRef",
+        ),
+        (
+            "ToolRegistry",
+            &handler("mcp", "selector: { matchLabels: { a: b } }, mcpConfig: { transport: stdio, command: x }"),
+            "stdio takes no selector",
+        ),
+    ];
+    refused(&*plane().await, &cases).await;
+}
+
 #[tokio::test]
 async fn a_refusal_names_the_field() {
     let plane = plane().await;
@@ -101,6 +180,11 @@ async fn a_refusal_names_the_field() {
         ("AgentRuntime", "promptPackRef: { name: p }, facade: {}, session: { type: redis }", "storeRef is required"),
         ("AgentRuntime", "promptPackRef: { name: p }, facade: {}, session: { ttl: forever }", "spec.session.ttl"),
         ("AgentRuntime", "promptPackRef: { name: p }, facade: {}, runtime: { replicas: -1 }", "spec.runtime.replicas"),
+        (
+            "AgentRuntime",
+            "promptPackRef: { name: p }, facade: {}, runtime: { autoscaling: { maxReplicas: 5 } }",
+            "autoscaling is not supported",
+        ),
         ("AgentRuntime", "promptPackRef: { name: p }, facade: {}, provider: { type: oracle }", "spec.provider.type"),
         (
             "AgentRuntime",
@@ -147,11 +231,7 @@ async fn a_refusal_names_the_field() {
         ("Provider", "type: openai, baseURL: somewhere", "spec.baseURL"),
         ("Provider", "type: openai, pricing: { inputCostPer1K: free }", "spec.pricing.inputCostPer1K"),
     ];
-    for (kind, spec, expected) in cases {
-        let manifest = format!("kind: {kind}\nmetadata: {{ name: x }}\nspec: {{ {spec} }}");
-        let refusal = create(&plane, &manifest).await.expect_err(&manifest);
-        assert!(refusal.contains(expected), "{manifest}\n{refusal}");
-    }
+    refused(&plane, &cases).await;
     let long = format!(
         "kind: AgentRuntime\nmetadata: {{ name: {} }}\nspec: {{ promptPackRef: {{ name: p }}, facade: {{}} }}",
         "x".repeat(57)

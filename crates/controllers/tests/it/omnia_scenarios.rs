@@ -87,9 +87,9 @@ pub fn runtime(extra: &str) -> String {
     object("AgentRuntime", "helper", &format!("promptPackRef: {{ name: support }}, facade: {{}}, {extra}"))
 }
 
-const REGISTRY: &str = "handlers: [{ name: a, type: http, tool: { name: a, description: d, inputSchema: { type: object } }, httpConfig: { endpoint: 'http://one/x' } }, { name: b, type: http, tool: { name: b, description: d, inputSchema: { type: object } }, httpConfig: { endpoint: 'http://two/x' } }]";
+pub const REGISTRY: &str = "handlers: [{ name: a, type: http, tool: { name: a, description: d, inputSchema: { type: object } }, httpConfig: { endpoint: 'http://one/x' } }, { name: b, type: http, tool: { name: b, description: d, inputSchema: { type: object } }, httpConfig: { endpoint: 'http://two/x' } }]";
 
-async fn give<K>(world: &World, value: Value)
+pub async fn give<K>(world: &World, value: Value)
 where
     K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope> + Clone + std::fmt::Debug,
     K: serde::Serialize + serde::de::DeserializeOwned,
@@ -104,7 +104,7 @@ pub async fn write_content(world: &World, version: &str, text: &str) {
     world.api::<ConfigMap>().patch("content", &params, &Patch::Apply(&map)).await.unwrap();
 }
 
-async fn service(world: &World, name: &str) {
+pub async fn service(world: &World, name: &str) {
     give::<Service>(world, json!({ "metadata": { "name": name }, "spec": { "ports": [{ "port": 80 }] } })).await;
     let labels = json!({ "kubernetes.io/service-name": name });
     let endpoints = json!([{ "addresses": ["10.0.0.1"], "conditions": { "ready": true } }]);
@@ -115,7 +115,7 @@ async fn service(world: &World, name: &str) {
     .await;
 }
 
-async fn ready(world: &World, name: &str, ready: bool) {
+pub async fn ready(world: &World, name: &str, ready: bool) {
     let endpoints = json!([{ "addresses": ["10.0.0.1"], "conditions": { "ready": ready } }]);
     let patch = Patch::Merge(json!({ "endpoints": endpoints }));
     world.api::<EndpointSlice>().patch(name, &PatchParams::default(), &patch).await.unwrap();
@@ -162,7 +162,7 @@ pub fn stand(world: &World) -> Vec<String> {
     lines
 }
 
-fn hash(deployment: &Deployment) -> String {
+pub fn hash(deployment: &Deployment) -> String {
     let template = deployment.spec.as_ref().unwrap().template.metadata.clone().unwrap();
     template.annotations.unwrap()[HASH_ANNOTATION].clone()
 }
@@ -256,7 +256,7 @@ fn endpoints(world: &mut World) -> BoxFuture<'_, Vec<String>> {
 }
 
 /// Says which Pods are behind a Service.
-async fn pods_behind(world: &World, service: &str, pods: &[&str]) {
+pub async fn pods_behind(world: &World, service: &str, pods: &[&str]) {
     let endpoint = |pod: &&str| json!({ "addresses": ["10.0.0.1"], "conditions": { "ready": true }, "targetRef": { "kind": "Pod", "name": pod } });
     let endpoints: Vec<Value> = pods.iter().map(endpoint).collect();
     let patch = Patch::Merge(json!({ "endpoints": endpoints, "ports": [{ "name": "", "port": 8080 }] }));
@@ -307,7 +307,7 @@ fn programs(world: &mut World) -> BoxFuture<'_, Vec<String>> {
     })
 }
 
-fn tools_file(world: &World) -> String {
+pub fn tools_file(world: &World) -> String {
     let maps = world.objects::<ConfigMap>("/configmaps");
     let map = maps.iter().find(|map| map.name_any() == "helper-tools");
     map.map(|map| map.data.clone().unwrap()["tools.yaml"].clone()).unwrap_or_default()

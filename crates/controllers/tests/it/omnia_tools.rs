@@ -20,6 +20,7 @@ pub fn registry(spec: &str) -> Observed {
         services: Vec::new(),
         slices: Vec::new(),
         places: BTreeMap::new(),
+        locked: BTreeMap::new(),
         answers: BTreeMap::new(),
         pods: Vec::new(),
         maps: Vec::new(),

@@ -136,6 +136,13 @@ impl World {
         self.processes.iter().map(|process| process.faults.writes()).sum()
     }
 
+    /// From now on the API takes no writes of paths with this in them; `None` opens it again.
+    pub fn close(&self, path: Option<&str>) {
+        for process in &self.processes {
+            process.faults.close(path);
+        }
+    }
+
     /// From now on no more than so many Tasks may run at once.
     pub fn at_most(&mut self, running: usize) {
         self.most = Some(running);
@@ -286,7 +293,8 @@ impl World {
         self.work().await;
     }
 
-    fn next_timer(&self) -> Option<Timestamp> {
+    /// When a controller looks at something again by itself.
+    pub fn next_timer(&self) -> Option<Timestamp> {
         self.processes.iter().filter_map(|process| process.engine.next_timer()).min()
     }
 

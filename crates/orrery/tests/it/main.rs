@@ -18,6 +18,7 @@ mod kill;
 mod kubectl;
 mod omnia;
 mod omnia_canary;
+mod omnia_tools;
 mod plane;
 mod promptarena;
 mod seed;

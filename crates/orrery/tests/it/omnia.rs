@@ -64,13 +64,17 @@ pub fn object(kind: &str, name: &str, spec: &Value) -> Value {
 }
 
 pub fn content(version: &str, identity: &str) -> Value {
+    content_with(version, identity, &["ask_echo"])
+}
+
+pub fn content_with(version: &str, identity: &str, tools: &[&str]) -> Value {
     let pack = json!({ "id": "support", "name": "Support", "version": version,
         "template_engine": { "version": "v1", "syntax": "{{variable}}" },
-        "prompts": { "help": { "id": "help", "name": "Help", "version": "1.0.0", "system_template": identity, "tools": ["ask_echo"] } } });
+        "prompts": { "help": { "id": "help", "name": "Help", "version": "1.0.0", "system_template": identity, "tools": tools } } });
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "content" }, "data": { "pack.json": pack.to_string() } })
 }
 
-fn pack(version: &str) -> Value {
+pub fn pack(version: &str) -> Value {
     object(
         "PromptPack",
         "support",

@@ -9,6 +9,7 @@ use axum::routing::post;
 use futures::{SinkExt as _, StreamExt as _};
 use model::{Conversation, Turn};
 use orrery_runtime::{Settings, facade, runtime};
+use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -158,8 +159,24 @@ async fn tools_are_called_as_long_as_the_file_has_them() {
     assert!(metrics.contains("omnia_tool_calls_total{tool=\"weigh\",outcome=\"ok\"} 1"), "{metrics}");
 }
 
+/// A provider of a type at a port.
+fn provider(type_: &str, port: u16) -> Vec<(&'static str, String)> {
+    let version = if type_ == "openai" { "/v1" } else { "" };
+    vec![
+        ("OMNIA_PROVIDER_TYPE", type_.to_owned()),
+        ("OMNIA_PROVIDER_BASE_URL", format!("http://127.0.0.1:{port}{version}")),
+        ("OMNIA_PROVIDER_MODEL", "m".to_owned()),
+        ("OPENAI_API_KEY", "k".to_owned()),
+        ("ANTHROPIC_API_KEY", "k".to_owned()),
+    ]
+}
+
+#[rstest]
+#[case::chat_completions("openai")]
+#[case::anthropics_messages("claude")]
+#[case::ollamas_chat("ollama")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_model_that_speaks_chat_completions_is_asked_with_history_tools_and_limits() {
+async fn a_model_is_asked_with_history_tools_and_limits_on_every_wire(#[case] type_: &str) {
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     let record = seen.clone();
     // It would call for ever if it were let.
@@ -172,28 +189,29 @@ async fn a_model_that_speaks_chat_completions_is_asked_with_history_tools_and_li
         }
     };
     let port = listen(model::router(Arc::new(script))).await;
-    let provider = [
-        ("OMNIA_PROVIDER_TYPE", "openai".to_owned()),
-        ("OMNIA_PROVIDER_BASE_URL", format!("http://127.0.0.1:{port}/v1")),
-        ("OMNIA_PROVIDER_MODEL", "m".to_owned()),
+    let mut provider = provider(type_, port);
+    provider.extend([
         ("OMNIA_PROVIDER_TOP_P", "0.9".to_owned()),
+        ("OMNIA_PROVIDER_MAX_TOKENS", "77".to_owned()),
         ("OMNIA_PROVIDER_INPUT_COST", "1".to_owned()),
         ("OMNIA_PROVIDER_OUTPUT_COST", "10".to_owned()),
-        ("OPENAI_API_KEY", "k".to_owned()),
-    ];
+    ]);
     let world = World::start(&provider, "runtime").await;
     let answer = world.say("how heavy is x?").await;
     assert_eq!(answer["content"], "it weighs 7");
     assert_eq!(answer["tools"].as_array().unwrap().len(), 2, "max_rounds is 2");
+    assert_eq!(answer["tools"][0]["content"], "{\"what\":\"x\"} weighs 7");
     assert_eq!((&answer["usage"]["inputTokens"], &answer["usage"]["outputTokens"]), (&json!(30), &json!(7)));
     assert!((answer["usage"]["cost"].as_f64().unwrap() - 0.1).abs() < 1e-9, "{answer}");
     let (_, second) = world.ask(json!({ "message": "sure?", "sessionId": answer["sessionId"] })).await;
-    assert_eq!(second["sessionId"], answer["sessionId"]);
+    assert_eq!((&second["sessionId"], &second["content"]), (&answer["sessionId"], &json!("it weighs 7")), "{second}");
     let requests = seen.lock().unwrap().clone();
     let first = &requests[0];
     assert_eq!((&first["model"], &first["temperature"], &first["top_p"]), (&json!("m"), &json!(0.5), &json!(0.9)));
+    assert_eq!(first["max_tokens"], 77);
     assert_eq!(first["messages"][0], json!({ "role": "system", "content": "You help all" }));
     assert_eq!(first["tools"].as_array().unwrap().len(), 1, "the blocked one is not offered");
+    assert_eq!(first["tools"][0]["function"]["parameters"]["required"], json!(["what"]));
     let roles: Vec<&str> =
         requests[3]["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
     assert_eq!(
@@ -201,19 +219,91 @@ async fn a_model_that_speaks_chat_completions_is_asked_with_history_tools_and_li
         ["system", "user", "assistant", "tool", "assistant", "tool", "assistant", "user"],
         "the session is remembered"
     );
+    assert_eq!(requests[3]["messages"][2]["tool_calls"][0]["function"]["arguments"], "{\"what\":\"x\"}");
 }
 
+#[rstest]
+#[case::chat_completions("openai")]
+#[case::anthropics_messages("claude")]
+#[case::ollamas_chat("ollama")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_provider_that_refuses_is_quoted() {
+async fn several_calls_of_one_turn_are_made_and_answered(#[case] type_: &str) {
+    let script = |conversation: &Conversation| match conversation.results().as_slice() {
+        [] => {
+            let mut turn = Turn::call("weigh", json!({ "what": "a" }));
+            turn.calls.push(model::Call { tool: "weigh".into(), arguments: json!({ "what": "b" }) });
+            turn
+        }
+        results => Turn::say(results.join(" and ")),
+    };
+    let port = listen(model::router(Arc::new(script))).await;
+    let world = World::start(&provider(type_, port), "runtime").await;
+    let answer = world.say("weigh both").await;
+    assert_eq!(answer["content"], "{\"what\":\"a\"} weighs 7 and {\"what\":\"b\"} weighs 7", "{answer}");
+}
+
+#[rstest]
+#[case::chat_completions("openai")]
+#[case::anthropics_messages("claude")]
+#[case::ollamas_chat("ollama")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_provider_that_refuses_is_quoted(#[case] type_: &str) {
     let port = listen(model::router(Arc::new(|_: &Conversation| Turn::refuse("no such key")))).await;
-    let provider = [
-        ("OMNIA_PROVIDER_TYPE", "openai".to_owned()),
-        ("OMNIA_PROVIDER_BASE_URL", format!("http://127.0.0.1:{port}/v1")),
-    ];
-    let world = World::start(&provider, "runtime").await;
+    let world = World::start(&provider(type_, port), "runtime").await;
     let (status, answer) = world.ask(json!({ "message": "x" })).await;
     assert_eq!(status, 502);
     assert!(answer["error"].as_str().unwrap().contains("no such key"), "{answer}");
+}
+
+#[rstest]
+#[case::broken_off("openai", "data: {\"choices\":[{\"delta\":{\"content\":\"he\"}}]}\n\n", "broke off")]
+#[case::messages_broken_off("claude", "data: {\"type\":\"ping\"}\n\n", "broke off")]
+#[case::chat_broken_off("ollama", "{\"message\":{\"content\":\"he\"},\"done\":false}\n", "broke off")]
+#[case::completions_error("openai", "data: {\"error\":{\"message\":\"overloaded\"}}\n\n", "overloaded")]
+#[case::messages_error("claude", "data: {\"type\":\"error\",\"error\":{\"message\":\"overloaded\"}}\n\n", "overloaded")]
+#[case::chat_error("ollama", "{\"error\":\"overloaded\"}\n", "overloaded")]
+#[case::nonsense("ollama", "<html>\n", "not JSON")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_does_not_come_to_its_end_is_an_error(
+    #[case] type_: &str,
+    #[case] body: &'static str,
+    #[case] words: &str,
+) {
+    let port = listen(Router::new().fallback(async move || body)).await;
+    let world = World::start(&provider(type_, port), "runtime").await;
+    let (status, answer) = world.ask(json!({ "message": "x" })).await;
+    assert!(status == 502 && answer["error"].as_str().unwrap().contains(words), "{status} {answer}");
+}
+
+#[rstest]
+#[case::chat_completions("openai")]
+#[case::anthropics_messages("claude")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_from_the_cache_have_a_price_of_their_own(#[case] type_: &str) {
+    let usage = model::Usage { input: 10, cached: 4, output: 2 };
+    let port = listen(model::router(Arc::new(move |_: &Conversation| Turn { usage, ..Turn::say("hi") }))).await;
+    let mut provider = provider(type_, port);
+    for (name, price) in [("INPUT", "1"), ("OUTPUT", "10"), ("CACHED", "0.5")] {
+        provider.push((format!("OMNIA_PROVIDER_{name}_COST").leak(), price.to_owned()));
+    }
+    let world = World::start(&provider, "runtime").await;
+    let usage = world.say("hi").await["usage"].clone();
+    assert_eq!((&usage["inputTokens"], &usage["cachedTokens"]), (&json!(10), &json!(4)), "{usage}");
+    assert!((usage["cost"].as_f64().unwrap() - 0.028).abs() < 1e-9, "{usage}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_follows_nobody_elsewhere() {
+    let asked = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let seen = asked.clone();
+    let elsewhere = async move || seen.store(true, std::sync::atomic::Ordering::SeqCst);
+    let elsewhere = listen(Router::new().fallback(elsewhere)).await;
+    let away = axum::response::Redirect::temporary(&format!("http://127.0.0.1:{elsewhere}/v1/messages"));
+    let port = listen(Router::new().fallback(async move || away.clone())).await;
+    let world = World::start(&provider("claude", port), "runtime").await;
+    let (status, answer) = world.ask(json!({ "message": "x" })).await;
+    assert!(status == 502 && answer["error"].as_str().unwrap().contains("307"), "{status} {answer}");
+    assert!(!asked.load(std::sync::atomic::Ordering::SeqCst));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,5 @@
 //! Streamable HTTP: every message is a request of its own; an answer is JSON, or the end of a stream of events.
 
-use api::omnia::tools::Access;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{Method, Response, StatusCode};
@@ -11,7 +10,7 @@ use url::Url;
 
 use super::events::Events;
 use super::{Heard, hear, question};
-use crate::call::Secret;
+use crate::caller::Caller;
 use crate::client::{self, Client, Error, read, refused};
 
 const SESSION: &str = "mcp-session-id";
@@ -21,8 +20,7 @@ const VERSION: &str = "mcp-protocol-version";
 pub(super) struct Session<'a> {
     client: &'a Client,
     url: Url,
-    access: Access,
-    secret: Secret<'a>,
+    caller: Caller,
     most: usize,
     /// What the server calls it.
     name: Option<HeaderValue>,
@@ -31,14 +29,8 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(
-        client: &'a Client,
-        url: &str,
-        access: Access,
-        secret: Secret<'a>,
-        most: usize,
-    ) -> Result<Self, Error> {
-        Ok(Self { client, url: client::url(url)?, access, secret, most, name: None, version: None, asked: 0 })
+    pub(super) fn new(client: &'a Client, url: &str, caller: Caller, most: usize) -> Result<Self, Error> {
+        Ok(Self { client, url: client::url(url)?, caller, most, name: None, version: None, asked: 0 })
     }
 
     /// The version that both speak from now on.
@@ -84,7 +76,7 @@ impl<'a> Session<'a> {
     }
 
     async fn send(&self, method: Method, body: String) -> Result<Response<Incoming>, Error> {
-        let mut request = client::request(method, &self.url, &self.access, self.secret)?
+        let mut request = client::request(method, &self.url, &self.caller)?
             .header(ACCEPT, "application/json, text/event-stream")
             .header(CONTENT_TYPE, "application/json");
         for (header, value) in [(SESSION, &self.name), (VERSION, &self.version)] {

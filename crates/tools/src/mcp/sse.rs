@@ -1,7 +1,6 @@
 //! HTTP with server-sent events, the transport before streamable HTTP: one stream brings everything that the server says,
 //! and its first event names the URL that takes messages.
 
-use api::omnia::tools::Access;
 use bytes::Bytes;
 use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -11,7 +10,7 @@ use url::Url;
 
 use super::events::Events;
 use super::{Heard, hear, question};
-use crate::call::Secret;
+use crate::caller::Caller;
 use crate::client::{self, Client, Error, read, refused};
 
 /// A conversation.
@@ -19,22 +18,15 @@ pub(super) struct Session<'a> {
     client: &'a Client,
     events: Events,
     messages: Url,
-    access: Access,
-    secret: Secret<'a>,
+    caller: Caller,
     most: usize,
     asked: u64,
 }
 
 impl<'a> Session<'a> {
-    pub(super) async fn open(
-        client: &'a Client,
-        url: &str,
-        access: Access,
-        secret: Secret<'a>,
-        most: usize,
-    ) -> Result<Self, Error> {
+    pub(super) async fn open(client: &'a Client, url: &str, caller: Caller, most: usize) -> Result<Self, Error> {
         let url = client::url(url)?;
-        let request = client::request(Method::GET, &url, &access, secret)?
+        let request = client::request(Method::GET, &url, &caller)?
             .header(ACCEPT, "text/event-stream")
             .body(Full::default())
             .map_err(|error| Error::Invalid(error.to_string()))?;
@@ -53,7 +45,7 @@ impl<'a> Session<'a> {
             if messages.origin() != url.origin() {
                 return Err(Error::Odd(format!("the server sends messages to {messages}, which nobody named")));
             }
-            return Ok(Self { client, events, messages, access, secret, most, asked: 0 });
+            return Ok(Self { client, events, messages, caller, most, asked: 0 });
         }
         Err(Error::Odd("the server does not say where it takes messages".into()))
     }
@@ -73,7 +65,7 @@ impl<'a> Session<'a> {
     }
 
     pub(super) async fn tell(&self, message: Value) -> Result<(), Error> {
-        let request = client::request(Method::POST, &self.messages, &self.access, self.secret)?
+        let request = client::request(Method::POST, &self.messages, &self.caller)?
             .header(CONTENT_TYPE, "application/json")
             .body(Full::new(Bytes::from(message.to_string())))
             .map_err(|error| Error::Invalid(error.to_string()))?;

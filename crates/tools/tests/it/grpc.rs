@@ -1,10 +1,13 @@
 //! A gRPC server with reflection.
 
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use api::omnia::HandlerType;
 use api::omnia::tools::ToolEntry;
 use orrery_tools::{Client, Error, Found};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
 use crate::servers;
@@ -45,4 +48,50 @@ async fn a_server_that_speaks_something_else_is_said_to() {
     let client = Client::new().unwrap();
     let problem = client.grpc_methods(&format!("127.0.0.1:{}", shop.port), false, Duration::from_secs(20)).await;
     assert_eq!(problem.unwrap_err().reason, "Unreachable", "it speaks HTTP/1.1");
+}
+
+/// An authority, and certificates of it for a server and a client.
+fn certify(folder: &Path) {
+    let write = |name: &str, text: String| fs::write(folder.join(name), text).unwrap();
+    let mut params = CertificateParams::new([]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, "authority");
+    let key = KeyPair::generate().unwrap();
+    write("ca.pem", params.self_signed(&key).unwrap().pem());
+    let issuer = Issuer::new(params, key);
+    for name in ["server", "client"] {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+        write(&format!("{name}.pem"), params.signed_by(&key, &issuer).unwrap().pem());
+        write(&format!("{name}.key"), key.serialize_pem());
+    }
+}
+
+#[tokio::test]
+async fn certificates_are_read_from_the_files_that_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    certify(folder.path());
+    let server = servers::python_with("greeter.py", &[("TLS", folder.path())]);
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let client = Client::new().unwrap();
+    let call = async |config: Value| {
+        let tool = json!({ "name": "hello", "description": "d", "inputSchema": { "type": "object" } });
+        let entry = json!({ "name": "greeter", "type": "grpc", "registry": "desk", "tool": tool, "timeout": "20s",
+            "endpoint": format!("127.0.0.1:{}", server.port), "grpcConfig": config, "grpcMethod": "demo.Greeter/SayHello" });
+        let entry: ToolEntry = serde_json::from_value(entry).unwrap();
+        client.call(&entry, &json!({ "person": { "name": "Ada" } }), &|_| None).await
+    };
+    let full = json!({ "tls": true, "tlsCAPath": file("ca.pem"), "tlsCertPath": file("client.pem"), "tlsKeyPath": file("client.key") });
+    assert!(call(full.clone()).await.unwrap().contains("hello Ada"));
+    let without = |field: &str| {
+        let mut config = full.clone();
+        config.as_object_mut().unwrap().remove(field);
+        config
+    };
+    assert!(matches!(call(without("tlsCAPath")).await, Err(Error::Unreachable(_))), "nobody here knows the authority");
+    assert!(matches!(call(without("tlsKeyPath")).await, Err(Error::Invalid(_))), "a certificate without its key");
+    let stranger = json!({ "tls": true, "tlsCAPath": file("ca.pem") });
+    assert!(matches!(call(stranger).await, Err(Error::Unreachable(_))), "the server wants to know who calls");
+    let careless = json!({ "tls": true, "tlsInsecureSkipVerify": true });
+    assert!(matches!(call(careless).await, Err(Error::Invalid(_))), "nothing is skipped");
 }

@@ -1,6 +1,5 @@
 //! Servers that are slow, endless, huge, or not what they say.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use axum::body::Body;
 use axum::response::Redirect;
 use axum::routing::{get, post};
 use orrery_tools::mcp::Source;
-use orrery_tools::{Client, Found, Problem, openapi};
+use orrery_tools::{Caller, Client, Found, Problem, openapi};
 use serde_json::{Value, json};
 
 pub async fn serve(router: Router) -> SocketAddr {
@@ -98,7 +97,7 @@ async fn one_odd_operation_does_not_spoil_the_others() {
 }
 
 /// An MCP server that says `welcome` and then answers every question as `answer` does.
-fn odd_server(answer: impl Fn(u64, &str) -> Value + Clone + Send + Sync + 'static) -> Router {
+pub fn odd_server(answer: impl Fn(u64, &str) -> Value + Clone + Send + Sync + 'static) -> Router {
     Router::new().route(
         "/mcp",
         post(move |body: String| {
@@ -122,7 +121,7 @@ fn odd_server(answer: impl Fn(u64, &str) -> Value + Clone + Send + Sync + 'stati
 
 async fn mcp(router: Router, patience: Duration) -> Result<Vec<Found>, Problem> {
     let address = serve(router).await;
-    let source = Source::Http { url: format!("http://{address}/mcp"), headers: BTreeMap::new() };
+    let source = Source::Http { url: format!("http://{address}/mcp"), caller: Caller::default() };
     Client::new().unwrap().mcp_tools(&source, patience).await
 }
 
@@ -146,7 +145,7 @@ async fn mcp_servers_that_are_none() {
         ([("content-type", "text/event-stream")], "event: endpoint\ndata: http://169.254.169.254/latest\n\n")
     };
     let address = serve(Router::new().route("/sse", get(abroad))).await;
-    let source = Source::Sse { url: format!("http://{address}/sse"), headers: BTreeMap::new() };
+    let source = Source::Sse { url: format!("http://{address}/sse"), caller: Caller::default() };
     assert_eq!(Client::new().unwrap().mcp_tools(&source, long).await.unwrap_err().reason, "InvalidAnswer");
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::omnia::tools::ToolEntry;
 use api::omnia::{HandlerType, McpTransport};
 use orrery_tools::mcp::{Program, Source};
-use orrery_tools::{Client, Error, Found};
+use orrery_tools::{Caller, Client, Error, Found};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -37,10 +37,10 @@ async fn a_server_from_npm_is_discovered_and_called(#[case] transport: McpTransp
     let (mode, path) = if transport == McpTransport::Sse { ("sse", "/sse") } else { ("streamableHttp", "/mcp") };
     let server = (transport != McpTransport::Stdio).then(|| servers::everything_over(mode));
     let url = format!("http://127.0.0.1:{}{path}", server.as_ref().map_or(0, |server| server.port));
-    let headers = BTreeMap::new();
+    let caller = Caller::default();
     let source = match transport {
-        McpTransport::StreamableHttp => Source::Http { url, headers },
-        McpTransport::Sse => Source::Sse { url, headers },
+        McpTransport::StreamableHttp => Source::Http { url, caller },
+        McpTransport::Sse => Source::Sse { url, caller },
         McpTransport::Stdio => Source::Stdio(program()),
     };
     let client = Client::new().unwrap();
@@ -87,6 +87,6 @@ async fn programs_that_are_no_servers(#[case] script: &str, #[case] reason: &str
 #[tokio::test]
 async fn nobody_listens() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let source = Source::Http { url: format!("http://127.0.0.1:{port}/mcp"), headers: BTreeMap::new() };
+    let source = Source::Http { url: format!("http://127.0.0.1:{port}/mcp"), caller: Caller::default() };
     assert_eq!(Client::new().unwrap().mcp_tools(&source, PATIENCE).await.unwrap_err().reason, "Unreachable");
 }

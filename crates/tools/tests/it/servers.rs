@@ -33,9 +33,20 @@ impl Drop for Server {
 
 /// Starts one of our scripts, which prints its port when it listens.
 pub fn python(script: &str) -> Server {
+    python_with(script, &[])
+}
+
+/// The same with variables.
+pub fn python_with(script: &str, variables: &[(&str, &Path)]) -> Server {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers").join(script);
     let mut command = Command::new(root().join("bin/python"));
-    let mut child = command.arg(script).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .arg(script)
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let port = line.trim().parse().unwrap_or_else(|_| panic!("{line:?} is no port"));

@@ -65,7 +65,13 @@ server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("demo.Gree
 health_pb2_grpc.add_HealthServicer_to_server(health.HealthServicer(), server)
 names = ("demo.Greeter", health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME)
 reflection.enable_server_reflection(names, server)
-port = server.add_insecure_port(os.environ.get("LISTEN", "127.0.0.1:0"))
+listen = os.environ.get("LISTEN", "127.0.0.1:0")
+if "TLS" in os.environ:
+    authority, certificate, key = (open(f"{os.environ['TLS']}/{name}", "rb").read() for name in ("ca.pem", "server.pem", "server.key"))
+    credentials = grpc.ssl_server_credentials([(key, certificate)], root_certificates=authority, require_client_auth=True)
+    port = server.add_secure_port(listen, credentials)
+else:
+    port = server.add_insecure_port(listen)
 server.start()
 print(port, flush=True)
 server.wait_for_termination()

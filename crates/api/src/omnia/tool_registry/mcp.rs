@@ -53,7 +53,7 @@ pub struct McpConfig {
     /// Headers of every request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<BTreeMap<String, String>>,
-    /// How calls say who they are. The server is asked for its tools without.
+    /// How requests say who they are.
     #[serde(default)]
     pub auth_type: AuthType,
     /// The Secret with the token (bearer) or with user:password (basic).

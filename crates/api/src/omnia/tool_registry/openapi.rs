@@ -33,7 +33,7 @@ pub struct OpenApiConfig {
     /// Headers of every request, also of the one for the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<BTreeMap<String, String>>,
-    /// How calls say who they are. The document is asked for without.
+    /// How requests say who they are, also the one for the document.
     #[serde(default)]
     pub auth_type: AuthType,
     /// The Secret with the token (bearer) or with user:password (basic).

@@ -308,10 +308,14 @@ fn secrets_of(
     let store = runtime.spec.session.iter().filter_map(|session| session.store_ref.as_ref()).map(|store| &store.name);
     let referred = provider.and_then(|provider| provider.spec.secret_ref.as_ref());
     let inline = runtime.spec.provider.as_ref().and_then(|provider| provider.secret_ref.as_ref());
+    // Variables are read when a container starts, so a new value needs a new one.
+    let variables = runtime.spec.runtime.iter().flat_map(|settings| settings.extra_env.iter().flatten());
+    let variables = variables.filter_map(|variable| variable.value_from.as_ref()?.secret_key_ref.as_ref());
     let tools = registry.into_iter().flat_map(|registry| &registry.spec.handlers);
     let tools = tools.filter_map(|handler| handler.auth_secret_ref());
     store
         .chain(referred.into_iter().chain(inline).map(|secret| &secret.name))
+        .chain(variables.map(|secret| &secret.name))
         .chain(tools.map(|secret| &secret.name))
         .cloned()
         .collect()

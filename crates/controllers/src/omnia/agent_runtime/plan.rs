@@ -88,6 +88,14 @@ fn validate(runtime: &AgentRuntime, facade: &Image, image: &Image) -> Result<(),
     if image.own && spec.framework.as_ref().is_some_and(|framework| framework.version.is_some()) {
         return invalid("spec.framework.version: the built-in runtime has only its own version: leave it out".into());
     }
+    if image.own && spec.media.is_some() {
+        return invalid("spec.media: the built-in runtime shows no files: name another in spec.framework.image".into());
+    }
+    let additional = spec.provider.as_ref().and_then(|provider| provider.additional_config.as_ref());
+    if image.own && additional.is_some_and(|additional| !additional.is_empty()) {
+        let message = "the built-in runtime knows none of it: leave it out, or name another in spec.framework.image";
+        return invalid(format!("spec.provider.additionalConfig: {message}"));
+    }
     let ports = [("8081", 8081), ("9000", 9000), ("9001", 9001)];
     if let Some((port, _)) = ports.iter().find(|(_, port)| *port == spec.facade.port) {
         return invalid(format!("spec.facade.port: {port} is the Pod's own: take another"));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use api::omnia::tools::{Access, HttpCall, McpCall, OperationCall, ToolCard, ToolEntry, ToolsFile};
 use api::omnia::{
-    AuthType, Details, DiscoveredTool, Handler, HandlerType, HttpConfig, OnFailure, PolicyMode, ToolAvailability,
-    ToolRegistry, names,
+    Details, DiscoveredTool, Handler, HandlerType, HttpConfig, OnFailure, PolicyMode, ToolAvailability, ToolRegistry,
+    names,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, EnvVar};
 use kube::ResourceExt;
@@ -149,13 +149,9 @@ fn mcp_call(handler: &Handler, tool: &DiscoveredTool) -> McpCall {
 
 /// What every request of a handler has.
 fn access(handler: &Handler) -> Access {
-    let http = handler.http_config.as_ref().map(|config| (&config.headers, config.auth_type));
-    let openapi = handler.openapi_config.as_ref().map(|config| (&config.headers, config.auth_type));
-    let mcp = handler.mcp_config.as_ref().map(|config| (&config.headers, config.auth_type));
-    let (headers, auth_type) = http.or(openapi).or(mcp).unwrap_or((&None, AuthType::None));
     Access {
-        headers: headers.clone().unwrap_or_default(),
-        auth_type,
+        headers: handler.headers(),
+        auth_type: handler.auth_type(),
         auth_env: handler.auth_secret_ref().map(|_| auth_variable(&handler.name)),
     }
 }

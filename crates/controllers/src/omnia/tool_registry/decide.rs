@@ -6,7 +6,7 @@ use api::omnia::tools::input_schema;
 use api::omnia::{
     DiscoveredTool, Handler, HandlerType, RegistryPhase, Tool, ToolAvailability, ToolRegistry, ToolRegistryStatus,
 };
-use engine::{Conditions, Decision, Event};
+use engine::{Conditions, Decision, Event, Failure, FailureKind};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -19,6 +19,7 @@ use super::observe::Observed;
 use super::probe;
 use super::schemas::{restore, spill};
 use crate::omnia::Settings;
+use crate::omnia::report::is_news;
 
 /// More tools than this are not listed: an object has its limits.
 const MOST_TOOLS: usize = 2000;
@@ -164,6 +165,9 @@ fn selected(observed: &Observed, settings: &Settings, handler: &Handler, service
 
 /// What a server said about its tools.
 fn asked(observed: &Observed, handler: &Handler, type_: HandlerType, service: Option<&Service>) -> Vec<DiscoveredTool> {
+    if let Some(problem) = observed.locked.get(&handler.name) {
+        return lost(observed, handler, service, problem.reason, &problem.message);
+    }
     let of = service.map(|service| (service.namespace().unwrap_or_default(), service.name_any()));
     match observed.answers.get(&(handler.name.clone(), of)) {
         Some(Ok(found)) => found.iter().map(|found| discovered(handler, type_, found)).collect(),
@@ -397,6 +401,27 @@ fn report(
         // Nothing tells of what happens outside of the cluster, nor of what a server has new.
         decision.look_again(now + settings.recheck);
     }
+    decision
+}
+
+/// Something that the registry needs could not be written.
+pub(super) fn refused(observed: &Observed, failure: &Failure, now: Timestamp) -> Decision {
+    let registry = &*observed.registry;
+    let current = registry.status.clone().unwrap_or_default();
+    let mut conditions = Conditions::new(&current.conditions, registry.metadata.generation, now);
+    conditions.set("ToolsDiscovered", false, failure.reason, &failure.message);
+    let mut decision = Decision::none();
+    if is_news(&current.conditions, "ToolsDiscovered", &failure.message) {
+        decision.event(Event::warning(registry, failure.reason, "Discover", &failure.message));
+    }
+    let permanent = failure.kind == FailureKind::Permanent;
+    let status = ToolRegistryStatus {
+        phase: if permanent { Some(RegistryPhase::Failed) } else { current.phase.or(Some(RegistryPhase::Pending)) },
+        observed_generation: registry.metadata.generation,
+        conditions: conditions.finish(),
+        ..current
+    };
+    decision.status(registry, registry.status.as_ref(), &status);
     decision
 }
 

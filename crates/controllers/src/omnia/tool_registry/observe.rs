@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api::omnia::{ToolRegistry, names};
-use engine::{Controller, Decision, Error, Key, View, Watches};
+use api::omnia::{Handler, ToolRegistry, names};
+use engine::{Controller, Decision, Error, Failure, Key, View, Watches};
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
 use kube::core::{Expression, Selector};
-use tools::Problem;
+use tools::{Credentials, Problem};
 
 use super::discover::Answer;
 use super::locate::{Place, SERVICE_NAME_LABEL, ServiceName, named_place, selects};
@@ -19,6 +19,7 @@ use super::probe;
 use super::question::{Asked, questions};
 use super::schemas::COMPONENT;
 use crate::omnia::Settings;
+use crate::omnia::secrets::SecretName;
 
 /// Places that are asked at the same time.
 const AT_ONCE: usize = 16;
@@ -40,6 +41,8 @@ pub struct Observed {
     pub slices: Vec<Arc<EndpointSlice>>,
     /// Places outside of the cluster, and whether they answered.
     pub places: BTreeMap<Place, Result<(), String>>,
+    /// Handlers whose credentials cannot be had, and why.
+    pub locked: BTreeMap<String, Problem>,
     /// What servers said about their tools.
     pub answers: BTreeMap<Asked, Answer>,
     /// The Pods that ask programs.
@@ -59,6 +62,14 @@ impl Controller for RegistryController {
         Watches::of::<ToolRegistry>()
             .owned_selected::<ConfigMap>("ToolRegistry", schemas)
             .owned_selected::<Pod>("ToolRegistry", probes)
+            .mapped::<SecretName>(|secret, view| {
+                let names = |registry: &&Arc<ToolRegistry>| {
+                    let mut named = registry.spec.handlers.iter().filter_map(Handler::auth_secret_ref);
+                    named.any(|named| named.name == secret.name_any())
+                };
+                let registries = view.list::<ToolRegistry>(&secret.namespace().unwrap_or_default());
+                registries.iter().filter(names).map(|registry| Key::of(&**registry)).collect()
+            })
             .mapped::<Service>(move |service, view| registries_of(service, view, &domain))
             .mapped::<EndpointSlice>(move |slice, view| {
                 let service = slice.labels().get(SERVICE_NAME_LABEL).cloned().unwrap_or_default();
@@ -101,7 +112,8 @@ impl Controller for RegistryController {
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        let questions = questions(&registry, &services, &slices, &self.settings);
+        let (credentials, locked) = credentials(&registry, view).await?;
+        let questions = questions(&registry, &services, &slices, &credentials, &self.settings);
         let mut answers: BTreeMap<Asked, Answer> = futures::stream::iter(questions)
             .map(|question| async move {
                 let answer = self.settings.discover.ask(&question).await;
@@ -113,11 +125,15 @@ impl Controller for RegistryController {
         let uid = registry.uid().unwrap_or_default();
         let (maps, pods) = (view.owned::<ConfigMap>(&uid), view.owned::<Pod>(&uid));
         answers.extend(self.programs(&registry, &pods, view).await);
-        Ok(Some(Observed { registry, services, slices, places, answers, pods, maps }))
+        Ok(Some(Observed { registry, services, slices, places, locked, answers, pods, maps }))
     }
 
     fn decide(&self, observed: &Observed, now: Timestamp) -> Decision {
         super::decide(observed, &self.settings, now)
+    }
+
+    fn refused(&self, observed: &Observed, failure: &Failure, now: Timestamp) -> Decision {
+        super::decide::refused(observed, failure, now)
     }
 }
 
@@ -140,6 +156,38 @@ impl RegistryController {
         }
         answers
     }
+}
+
+/// The credentials with which the servers of handlers are asked, and why some cannot be had. They go nowhere else.
+async fn credentials(
+    registry: &ToolRegistry,
+    view: &View,
+) -> Result<(BTreeMap<String, Credentials>, BTreeMap<String, Problem>), Error> {
+    let (mut known, mut locked) = (BTreeMap::new(), BTreeMap::new());
+    // A Service that a selector finds may say itself that it can be asked.
+    let asks = |handler: &&Handler| handler.selector.is_some() || handler.asks(handler.type_);
+    for handler in registry.spec.handlers.iter().filter(asks) {
+        let Some(named) = handler.auth_secret_ref() else { continue };
+        let key = Key::new(registry.namespace().unwrap_or_default(), &named.name);
+        let secret = view.live::<Secret>(&key).await?;
+        let value = secret.as_ref().map(|secret| secret.data.as_ref().and_then(|data| data.get(&named.key)));
+        let problem = |reason, message| Problem { reason, message };
+        let found = match value {
+            None => Err(problem("SecretNotFound", format!("there is no Secret {}", named.name))),
+            Some(None) => Err(problem("SecretKeyNotFound", format!("Secret {} has no key {}", named.name, named.key))),
+            Some(Some(value)) => {
+                let text = std::str::from_utf8(&value.0).ok();
+                let found = text.and_then(|text| Credentials::new(handler.auth_type(), text));
+                let message = format!("key {} of Secret {} cannot be sent in a header", named.key, named.name);
+                found.ok_or_else(|| problem("SecretInvalid", message))
+            }
+        };
+        match found {
+            Ok(credentials) => drop(known.insert(handler.name.clone(), credentials)),
+            Err(problem) => drop(locked.insert(handler.name.clone(), problem)),
+        }
+    }
+    Ok((known, locked))
 }
 
 /// The registries that a change of this Service concerns, and no other.

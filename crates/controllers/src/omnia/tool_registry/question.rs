@@ -1,5 +1,6 @@
 //! What there is to ask the servers of a registry. Pure.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use api::omnia::{Handler, HandlerType, McpTransport, ToolRegistry};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt;
-use tools::{mcp, openapi};
+use tools::{Caller, Credentials, mcp, openapi};
 
 use super::locate::{Place, Said, named_place, of_service, port, selects, stops, url};
 use crate::omnia::Settings;
@@ -72,30 +73,43 @@ pub(super) fn questions(
     registry: &ToolRegistry,
     services: &[Arc<Service>],
     slices: &[Arc<EndpointSlice>],
+    credentials: &BTreeMap<String, Credentials>,
     settings: &Settings,
 ) -> Vec<Question> {
     let own = registry.namespace().unwrap_or_default();
     let mut questions = Vec::new();
     for handler in &registry.spec.handlers {
+        // Without the credentials that it names, a server is not asked.
+        let Some(credentials) = credentials_of(handler, credentials) else { continue };
+        let caller = Caller { headers: handler.headers(), credentials };
         match &handler.selector {
             Some(selector) => {
                 let meant = services.iter().filter(|service| selects(selector, &own, service));
-                questions.extend(meant.filter_map(|service| of_selected(handler, service, slices, settings)));
+                questions.extend(meant.filter_map(|service| of_selected(handler, &caller, service, slices, settings)));
             }
-            None => questions.extend(of_named(handler, &own, services, slices, settings)),
+            None => questions.extend(of_named(handler, &caller, &own, services, slices, settings)),
         }
     }
     questions
 }
 
+/// `None` when it names credentials that cannot be had.
+fn credentials_of(handler: &Handler, known: &BTreeMap<String, Credentials>) -> Option<Credentials> {
+    match handler.auth_secret_ref() {
+        Some(_) => known.get(&handler.name).cloned(),
+        None => Some(Credentials::default()),
+    }
+}
+
 fn of_named(
     handler: &Handler,
+    caller: &Caller,
     own: &str,
     services: &[Arc<Service>],
     slices: &[Arc<EndpointSlice>],
     settings: &Settings,
 ) -> Option<Question> {
-    let what = what(handler, handler.type_, handler.endpoint()?, false)?;
+    let what = what(handler, handler.type_, handler.endpoint()?, caller, false)?;
     let place = named_place(handler)?;
     let stops = match place.service(own, &settings.cluster_domain) {
         None => Vec::new(),
@@ -111,6 +125,7 @@ fn of_named(
 
 fn of_selected(
     handler: &Handler,
+    caller: &Caller,
     service: &Service,
     slices: &[Arc<EndpointSlice>],
     settings: &Settings,
@@ -130,7 +145,7 @@ fn of_selected(
     };
     let path = said.path.as_deref().or(usual);
     let url = url(service, port, type_, path, &settings.cluster_domain);
-    let what = what(handler, type_, &url, true)?;
+    let what = what(handler, type_, &url, caller, true)?;
     let place = Place::parse(&url)?;
     let stops = stops(service, place.port, slices).filter(|stops| !stops.is_empty())?;
     let asked = (handler.name.clone(), Some((service.namespace().unwrap_or_default(), service.name_any())));
@@ -141,17 +156,16 @@ fn transport(handler: &Handler) -> McpTransport {
     handler.mcp_config.as_ref().map_or(McpTransport::StreamableHttp, |config| config.transport)
 }
 
-fn what(handler: &Handler, type_: HandlerType, url: &str, at_home: bool) -> Option<What> {
+fn what(handler: &Handler, type_: HandlerType, url: &str, caller: &Caller, at_home: bool) -> Option<What> {
     if !handler.asks(type_) {
         return None;
     }
     match type_ {
         HandlerType::Mcp => {
-            let config = handler.mcp_config.clone().unwrap_or_default();
-            let (url, headers) = (url.to_owned(), config.headers.unwrap_or_default());
-            match config.transport {
-                McpTransport::StreamableHttp => Some(What::Mcp(mcp::Source::Http { url, headers })),
-                McpTransport::Sse => Some(What::Mcp(mcp::Source::Sse { url, headers })),
+            let (url, caller) = (url.to_owned(), caller.clone());
+            match transport(handler) {
+                McpTransport::StreamableHttp => Some(What::Mcp(mcp::Source::Http { url, caller })),
+                McpTransport::Sse => Some(What::Mcp(mcp::Source::Sse { url, caller })),
                 McpTransport::Stdio => None,
             }
         }
@@ -165,7 +179,7 @@ fn what(handler: &Handler, type_: HandlerType, url: &str, at_home: bool) -> Opti
                 url: url.to_owned(),
                 base: config.base_url,
                 filter: config.operation_filter,
-                headers: config.headers.unwrap_or_default(),
+                caller: caller.clone(),
                 at_home,
             }))
         }
