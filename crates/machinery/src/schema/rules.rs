@@ -281,9 +281,11 @@ impl Node {
         if value.is_null() {
             return;
         }
-        if !self.rules.is_empty() {
+        // What a rule says of a value that did not change is let through, so it need not be asked.
+        let mut asked = self.rules.iter().filter(|ready| ready.uses_old || !place.unchanged).peekable();
+        if asked.peek().is_some() {
             let run = Run::new(schema, value, place);
-            self.rules.iter().filter_map(|ready| run.judge(ready, path)).for_each(|cause| causes.push(cause));
+            causes.extend(asked.filter_map(|ready| run.judge(ready, path)));
         }
         match value {
             Value::Object(map) => {
@@ -336,7 +338,6 @@ fn functions() -> Context<'static> {
 struct Run<'v> {
     schema: &'v Schema,
     value: &'v Value,
-    place: Place<'v>,
     this: CelValue,
     old: Option<CelValue>,
 }
@@ -345,7 +346,7 @@ impl<'v> Run<'v> {
     fn new(schema: &'v Schema, value: &'v Value, place: Place<'v>) -> Self {
         let this = values::convert(schema, value);
         let old = place.old.filter(|old| !old.is_null()).map(|old| values::convert(schema, old));
-        Self { schema, value, place, this, old }
+        Self { schema, value, this, old }
     }
 
     fn evaluate(&self, program: &Program, optional_old: bool) -> Result<CelValue, String> {
@@ -389,9 +390,6 @@ impl<'v> Run<'v> {
             Err(error) => {
                 return Some(field::invalid_text(path, type_name, &format!("{error} evaluating rule: {words}")));
             }
-        }
-        if self.place.unchanged && !ready.uses_old {
-            return None;
         }
         let made = ready.message.as_ref().and_then(|program| self.message(program, rule.optional_old_self));
         let detail = made.unwrap_or_else(|| match &rule.message {

@@ -96,14 +96,12 @@ impl<'a> Deciding<'a> {
                 self.status.pending_task = None;
                 self.status.total_executions += 1;
                 self.decision.annotate(self.cron, [(TRIGGERED_ANNOTATION, None)]);
-                self.conditions.set("Ready", true, "Scheduled", format!("created Task {name}"));
-                self.decision.event(Event::normal(
-                    self.cron,
-                    "TaskCreated",
-                    "CreateTask",
-                    format!("created Task {name}"),
-                ));
-                self.write_status();
+                let message = format!("created Task {name}");
+                self.decision.event(Event::normal(self.cron, "TaskCreated", "CreateTask", message));
+                // The same write says what comes next; once it is done, the Task need not be kept.
+                let mut decision = self.scheduled();
+                decision.remove_finalizer(&**task, names::TRACKING_FINALIZER);
+                return decision;
             }
             Some(_) => {
                 // A Task of the same name that someone else made: the instant counts as done, and it is said.
