@@ -58,7 +58,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let signals = Signals::listen()?;
     let cluster = options.cluster.connect().await?;
     let version = cluster.client.apiserver_version().await.context("the cluster does not answer")?;
-    let mut chosen = options.policy.controllers(None);
+    let mut chosen = options.policy.controllers(policy::Usual { logs: None, workers: 1 });
     chosen.engine.namespaces.clone_from(&options.namespaces);
     chosen.engine.instance = format!("orrery-controller-{}", std::process::id());
     let system = &mut chosen.policy.system;

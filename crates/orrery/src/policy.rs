@@ -15,9 +15,10 @@ pub struct Options {
     /// How long a Task waits for an Agent, a template or a ConfigMap that is not there (yet).
     #[arg(long, default_value = "30s", value_parser = duration, value_name = "DURATION")]
     dependency_patience: Duration,
-    /// Objects of one kind that are worked on at the same time.
-    #[arg(long, default_value_t = 1, value_name = "COUNT")]
-    workers: usize,
+    /// Objects of one kind that are worked on at the same time; by default 1, and 4 with `orrery up`, where several
+    /// writes reach the disk together.
+    #[arg(long, value_name = "COUNT")]
+    workers: Option<usize>,
     /// Where logs are kept before their Pod is deleted.
     #[arg(long, value_name = "DIR")]
     log_dir: Option<PathBuf>,
@@ -30,17 +31,25 @@ pub struct Options {
 }
 
 impl Options {
-    /// As the controllers take them; logs go to `usual` when the operator names no other place.
-    pub fn controllers(&self, usual: Option<PathBuf>) -> controllers::Options {
+    /// As the controllers take them; what the operator does not name is as usual.
+    pub fn controllers(&self, usual: Usual) -> controllers::Options {
         let mut options = controllers::Options::default();
         options.policy.image_patience = self.image_patience;
         options.policy.dependency_patience = self.dependency_patience;
-        options.engine.workers = self.workers;
+        options.engine.workers = self.workers.unwrap_or(usual.workers);
         options.omnia.facade_image.clone_from(&self.facade_image);
         options.omnia.framework_image.clone_from(&self.framework_image);
-        options.logs = self.log_dir.clone().or(usual).map(|directory| Archive { directory });
+        options.logs = self.log_dir.clone().or(usual.logs).map(|directory| Archive { directory });
         options
     }
+}
+
+/// What the operator need not name.
+pub struct Usual {
+    /// Where logs go.
+    pub logs: Option<PathBuf>,
+    /// Objects of one kind that are worked on at the same time.
+    pub workers: usize,
 }
 
 /// A duration as Kubernetes writes it.

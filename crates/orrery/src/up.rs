@@ -93,7 +93,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let kubeconfig = folder.join("kubeconfig");
     kubeconfig::write(&kubeconfig, address, &pki)?;
 
-    let chosen = options.policy.controllers(Some(folder.join("logs")));
+    let chosen = options.policy.controllers(policy::Usual { logs: Some(folder.join("logs")), workers: 4 });
     let logs = chosen.logs.clone();
     let product = Controllers::new(client(&api, "controllers"), pods, chosen, machine.images());
     let mut web = server::Options {
