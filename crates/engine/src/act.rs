@@ -105,7 +105,12 @@ impl Applier {
         }
         let request = Request::new(collection_path(resource, &key.namespace));
         let request = request.patch(&key.name, &params, &kube::api::Patch::Apply(&body)).map_err(invalid(&what))?;
-        let answer = self.send(resource, &key, &what, "apply", request).await?;
+        let answer = match (self.send(resource, &key, &what, "apply", request).await, &current) {
+            (Err(Stop::Failed(failure)), Some(known)) => {
+                return Err(self.unless_gone(resource, &key, known, failure).await);
+            }
+            (answer, _) => answer?,
+        };
         let mut applied = self.applied.lock();
         if applied.len() >= REMEMBERED {
             applied.clear();
@@ -255,6 +260,18 @@ impl Applier {
                 self.look_again(resource, key, uid).await.map(|_| Value::Null)
             }
             Err(error) => Err(failed(what, &error)),
+        }
+    }
+
+    /// Why an apply with a version was refused. Servers have several answers when the object is gone, and none of them
+    /// means that what we want cannot be.
+    async fn unless_gone(&self, resource: &ApiResource, key: &Key, known: &Value, failure: Failure) -> Stop {
+        match read(&self.client, resource, key).await {
+            Ok(None) => {
+                self.caches.forget(resource, key, known["metadata"]["uid"].as_str().unwrap_or_default());
+                Stop::Stale
+            }
+            _ => Stop::Failed(failure),
         }
     }
 

@@ -44,6 +44,23 @@ impl Feed {
         heard
     }
 
+    /// Some of what has happened, each kind in its order and nothing lost, as a watch promises it; some of it is told
+    /// twice, as by one that was opened again.
+    pub fn some_in_order(&mut self, chance: &Chance) -> Vec<(ApiResource, WatchEvent<Value>)> {
+        self.collect();
+        let mut heard = Vec::new();
+        while !self.pending.is_empty() && !chance.one_in(3) {
+            let kind = self.pending[chance.below(self.pending.len())].0.clone();
+            let first = self.pending.iter().position(|(other, _)| *other == kind).expect("it is among them");
+            if chance.one_in(8) {
+                heard.push(self.pending[first].clone());
+            } else {
+                heard.push(self.pending.remove(first));
+            }
+        }
+        heard
+    }
+
     /// Everything that has happened and was not lost.
     pub fn all(&mut self) -> Vec<(ApiResource, WatchEvent<Value>)> {
         self.collect();

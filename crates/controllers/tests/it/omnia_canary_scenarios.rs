@@ -19,6 +19,7 @@ use crate::world::{World, controllers};
 #[case::a_canary_that_does_not_hold_is_given_up(failing)]
 #[case::a_newer_version_takes_the_place_of_a_canary(replaced)]
 #[case::an_aborted_canary_leaves_nothing_behind(aborted)]
+#[case::an_agent_that_has_just_come_is_protected_too(just_come)]
 #[tokio::test]
 async fn the_end_is_the_same_in_any_weather(#[case] scenario: Scenario) {
     let (every, seeds) = thoroughness();
@@ -31,12 +32,16 @@ pub fn status(world: &World, plural: &str) -> Value {
     objects.first().map(|object| object.data["status"].clone()).unwrap_or_default()
 }
 
-/// An agent that plays 1.0.0, and then a pack that wants 1.1.0.
-pub async fn begin(world: &mut World, canary: &str) {
+async fn give_pack(world: &World, canary: &str) {
     write_content(world, "1.0.0", "a").await;
     let source = "source: { type: configmap, configMapRef: { name: content } }";
     let rollout = format!("rollout: {{ type: canary, canary: {{ {canary} }} }}");
     world.create(&object("PromptPack", "support", &format!("version: 1.0.0, {source}, {rollout}"))).await;
+}
+
+/// An agent that plays 1.0.0, and then a pack that wants 1.1.0.
+pub async fn begin(world: &mut World, canary: &str) {
+    give_pack(world, canary).await;
     world.create(&runtime("provider: { type: mock }")).await;
     world.until(HOUR, is("agentruntimes", "Running")).await;
     want(world, "1.1.0").await;
@@ -134,5 +139,18 @@ fn aborted(world: &mut World) -> BoxFuture<'_, Vec<String>> {
         world.until(HOUR, has_share("1.1.0", 50)).await;
         change(world, json!({ "abort": "1.1.0" })).await;
         over(world, "Active", "1.0.0").await
+    })
+}
+
+/// What is wanted is known before the agent is: that nobody is known does not mean that nobody is there.
+fn just_come(world: &mut World) -> BoxFuture<'_, Vec<String>> {
+    Box::pin(async move {
+        give_pack(world, "weight: 10").await;
+        world.until(HOUR, is("promptpacks", "Active")).await;
+        world.create(&runtime("provider: { type: mock }")).await;
+        want(world, "1.1.0").await;
+        world.until(HOUR, has_share("1.1.0", 10)).await;
+        change(world, json!({ "weight": 100 })).await;
+        over(world, "Active", "1.1.0").await
     })
 }

@@ -1,14 +1,15 @@
 //! A small world for controllers: a plane, a clock that is moved by hand, a stand-in for the node, and bad weather.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use api::kubeopencode::{AgentTemplate, Task, TaskPhase, names};
+use api::kubeopencode::{Agent, AgentTemplate, Task, TaskPhase, names};
 use engine::{Clock as _, Engine, VirtualClock};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -27,7 +28,9 @@ pub enum Weather {
     Calm,
     /// One write.
     At(Fault),
-    /// The process hears of changes late, twice, in any order or not at all.
+    /// The process hears of changes late, and of each kind in its order: what a watch of the API promises.
+    Late(u64),
+    /// The process hears of changes late, twice, in any order or not at all: worse than the API's promise.
     Stale(u64),
     /// The same, and there are two processes that both believe to lead.
     Leaders(u64),
@@ -73,6 +76,7 @@ pub struct World {
 #[derive(Default)]
 struct Memory {
     canaries: canary::Memory,
+    admitted: BTreeSet<String>,
     ended: BTreeMap<String, TaskPhase>,
     scheduled: BTreeMap<String, String>,
 }
@@ -83,10 +87,11 @@ impl World {
         let metadata = ObjectMeta { name: Some(namespace.into()), ..ObjectMeta::default() };
         namespaces.create(&PostParams::default(), &Namespace { metadata, ..Namespace::default() }).await.unwrap();
         let clock = VirtualClock::at(Timestamp::from_second(Timestamp::now().as_second()).unwrap());
-        let (Weather::Stale(seed) | Weather::Leaders(seed) | Weather::Storm(seed)) = weather else {
-            return Self::with(plane, namespace, weather, install, clock, Chance::of(0), 1);
+        let (seed, processes) = match weather {
+            Weather::Calm | Weather::At(_) => (0, 1),
+            Weather::Late(seed) | Weather::Stale(seed) => (seed, 1),
+            Weather::Leaders(seed) | Weather::Storm(seed) => (seed, 2),
         };
-        let processes = if matches!(weather, Weather::Stale(_)) { 1 } else { 2 };
         Self::with(plane, namespace, weather, install, clock, Chance::of(seed), processes)
     }
 
@@ -305,13 +310,24 @@ impl World {
             return;
         }
         let (tasks, pods) = (self.tasks(), self.pods());
-        let templates: Vec<AgentTemplate> = self.plane.objects("kubeopencode.io/agenttemplates", &self.namespace);
+        let templates: Vec<AgentTemplate> = self.objects("kubeopencode.io/agenttemplates");
+        let agents: Vec<Agent> = self.objects("kubeopencode.io/agents");
+        let of_templates = templates.iter().filter_map(|template| Some(&template.status.as_ref()?.active_tasks));
+        let of_agents = agents.iter().filter_map(|agent| Some(&agent.status.as_ref()?.active_tasks));
+        let slots: BTreeSet<String> = of_templates.chain(of_agents).flatten().map(|slot| slot.uid.clone()).collect();
         let broken = one_pod_a_task(&tasks, &pods)
             .or_else(|| self.most.and_then(|most| too_many(&tasks, &pods, most)))
             .or_else(|| templates.iter().find_map(started_twice))
+            .or_else(|| self.memory.overtaken(&tasks, &slots).filter(|_| self.is_told_in_order()))
             .or_else(|| self.memory.taken_back(&tasks))
             .or_else(|| self.memory.canaries.broken(&self.plane, &self.namespace));
         assert!(broken.is_none(), "in {:?}, after {after}: {}", self.weather, broken.unwrap_or_default());
+    }
+
+    /// Whether processes know of every Task that is older than one they know of. A watch of the API promises so; the
+    /// weather that is worse than its promise can hide one, and then a younger one may be first.
+    fn is_told_in_order(&self) -> bool {
+        matches!(self.weather, Weather::Calm | Weather::At(_) | Weather::Late(_))
     }
 
     /// One round of the node and of Kubernetes: new Pods run, running ones do what their image says, deleted ones end,
@@ -376,7 +392,9 @@ impl Process {
         if matches!(weather, Weather::Calm | Weather::At(_)) {
             return told(self.engine.step().await);
         }
-        for (kind, event) in self.feed.some(chance) {
+        let heard =
+            if let Weather::Late(_) = weather { self.feed.some_in_order(chance) } else { self.feed.some(chance) };
+        for (kind, event) in heard {
             self.engine.deliver(&kind, &event);
         }
         let ready = self.engine.ready();
@@ -410,11 +428,12 @@ fn end_of(pod: &Pod) -> Option<&'static str> {
 
 /// A plane with the definitions installed.
 pub async fn plane() -> Arc<Plane> {
+    // Made once for all scenarios of the process: that takes longer than to install them.
+    static DEFINITIONS: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(api::crds);
     let plane = Plane::in_memory().await;
-    let definitions: Api<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> =
-        Api::all(plane.client());
-    for definition in api::crds() {
-        definitions.create(&PostParams::default(), &definition).await.unwrap();
+    let definitions: Api<CustomResourceDefinition> = Api::all(plane.client());
+    for definition in DEFINITIONS.iter() {
+        definitions.create(&PostParams::default(), definition).await.unwrap();
     }
     Arc::new(plane)
 }
@@ -455,6 +474,25 @@ fn started_twice(template: &AgentTemplate) -> Option<String> {
 }
 
 impl Memory {
+    /// First come, first served: nobody gets a slot while an older one waits.
+    fn overtaken(&mut self, tasks: &[Task], slots: &BTreeSet<String>) -> Option<String> {
+        let uid = |task: &&Task| task.uid().unwrap_or_default();
+        let age = |task: &&Task| (task.creation_timestamp(), task.uid());
+        let is_new = |task: &&Task| slots.contains(&uid(task)) && !self.admitted.contains(&uid(task));
+        let youngest = tasks.iter().filter(is_new).max_by_key(age)?;
+        self.admitted.extend(slots.iter().cloned());
+        let waits = |task: &&Task| {
+            let is_stopped = task.annotations().contains_key(names::STOP_ANNOTATION);
+            let may_start = phase(task).is_none_or(|phase| matches!(phase, TaskPhase::Pending | TaskPhase::Queued));
+            may_start && !is_stopped && task.metadata.deletion_timestamp.is_none()
+        };
+        let host = |task: &Task| (task.spec.agent_ref.clone(), task.spec.template_ref.clone());
+        let is_passed = |task: &&Task| age(task) < age(&youngest) && !self.admitted.contains(&uid(task));
+        let mut line = tasks.iter().filter(waits).filter(|task| host(task) == host(youngest));
+        let older = line.find(is_passed)?;
+        Some(format!("{} has a slot before {}, which is older", youngest.name_any(), older.name_any()))
+    }
+
     fn taken_back(&mut self, tasks: &[Task]) -> Option<String> {
         for task in tasks {
             let (uid, name) = (task.uid().unwrap_or_default(), task.name_any());

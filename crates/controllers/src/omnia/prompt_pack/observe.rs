@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::omnia::{AgentRuntime, PromptPack, RuntimePhase, names};
+use api::omnia::{AgentRuntime, PromptPack, RolloutType, RuntimePhase, names};
 use engine::{Controller, Decision, Error, Failure, Key, View, Watches};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -105,9 +105,14 @@ impl Controller for PackController {
             labels.get(names::PACK_LABEL) == Some(&key.name) && map.metadata.name.as_ref() != Some(&active_name)
         };
         let kept = view.list::<ConfigMapName>(&key.namespace).into_iter().filter(is_kept).collect();
-        let agents = view.list::<AgentRuntime>(&key.namespace);
-        let users = agents.into_iter().filter(|agent| agent.spec.prompt_pack_ref.name == key.name).collect();
-        Ok(Some(Observed { pack, source, kept, active, users }))
+        let is_user = |agent: &Arc<AgentRuntime>| agent.spec.prompt_pack_ref.name == key.name;
+        let users = view.list::<AgentRuntime>(&key.namespace).into_iter().filter(is_user).collect();
+        let mut observed = Observed { pack, source, kept, active, users };
+        if may_end(&observed) {
+            let agents = view.live_list::<AgentRuntime>(&key.namespace, "").await?;
+            observed.users = agents.into_iter().map(Arc::new).filter(is_user).collect();
+        }
+        Ok(Some(observed))
     }
 
     fn decide(&self, observed: &Observed, now: Timestamp) -> Decision {
@@ -117,6 +122,19 @@ impl Controller for PackController {
     fn refused(&self, observed: &Observed, failure: &Failure, now: Timestamp) -> Decision {
         super::decide::refused(observed, failure, now)
     }
+}
+
+/// Whether a canary may end with what is decided now, because nobody has sessions on the other version. An agent that the
+/// cache does not show as it is has sessions too, so that this is asked of the API server itself.
+fn may_end(observed: &Observed) -> bool {
+    let rollout = &observed.pack.spec.rollout;
+    if rollout.type_ != RolloutType::Canary {
+        return false;
+    }
+    let spec = rollout.canary.clone().unwrap_or_default();
+    let status = observed.pack.status.as_ref();
+    let weight = status.and_then(|status| status.canary_weight).unwrap_or(0);
+    spec.promote.is_some() || weight.max(spec.weight) >= 100 || observed.followers().is_empty()
 }
 
 fn source_name(pack: &PromptPack) -> Option<&str> {
