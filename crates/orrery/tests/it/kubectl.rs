@@ -156,6 +156,8 @@ fn normalise(text: &str) -> String {
             r"(?:Error from server \(BadRequest\)|error): (container \S+ is not valid for pod \S+)( out of: .*)?",
             "error: $1",
         ),
+        // Its own log, when it gives up a watch that it has just begun.
+        (r"(?m)^[IW]\d{4} [\d:.]+ +\d+ reflector\.go:\d+\] .*very short watch.*\n?", ""),
         (r"(?m)( {2,}|\t)\d+(m?s|m\d*s?)$", "${1}AGE"),
         // The next column starts where the longest age ends.
         (r"( {2,})\d+(s|m\d*s?) {2,}", "${1}AGE   "),
