@@ -339,6 +339,7 @@ impl Node {
 /// Ends every Pod's processes and the Pod network of a plane that does not run. Returns how many Pods there were.
 pub async fn end_all(data: &Path, driver: &dyn Driver) -> usize {
     let mut ended = 0;
+    let groups = Groups::find(data);
     for entry in std::fs::read_dir(data.join("pods")).into_iter().flatten().flatten() {
         let uid = entry.file_name().to_string_lossy().into_owned();
         if let Some(sandbox) = driver.find(&uid).await {
@@ -347,6 +348,7 @@ pub async fn end_all(data: &Path, driver: &dyn Driver) -> usize {
             }
             ended += 1;
         }
+        groups.remove(&uid);
     }
     crate::network::end(data).await;
     ended

@@ -198,3 +198,27 @@ async fn down_ends_pods_that_run() {
     down(&data);
     assert_eq!(processes(&data), BTreeSet::new());
 }
+
+/// What runs when a plane goes down is ended, and the kernel keeps nothing of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn running_pods_leave_nothing_when_the_plane_goes_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let (up, mut connection) = start(&data).await;
+    connection.create(CLAIMS, claim().to_string().into()).await.unwrap();
+    for name in ["one", "two", "three"] {
+        connection.create(PODS, once(name, 1000.0).to_string().into()).await.unwrap();
+    }
+    let pods = loop {
+        let pods = list(&mut connection).await;
+        if pods.iter().all(|pod| pod["status"]["phase"] == "Running") {
+            break pods;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let uids: BTreeSet<String> = pods.iter().map(|pod| pod["metadata"]["uid"].as_str().unwrap().to_owned()).collect();
+    up.kill().unwrap();
+    down(&data);
+    assert_eq!(groups(&uids), Vec::<PathBuf>::new());
+    assert_eq!(processes(&data), BTreeSet::new());
+}
