@@ -217,7 +217,8 @@ impl Source {
 fn positions(id: &str) -> BTreeMap<String, String> {
     let pairs = id.split(',').filter_map(|part| part.split_once('='));
     pairs
-        .filter(|(_, version)| version.bytes().all(|byte| byte.is_ascii_alphanumeric()) && !version.is_empty())
+        // Version 0 would be a watch that shows old objects in any order.
+        .filter(|(_, version)| shared::number(version).is_ok_and(|version| version > 0))
         .map(|(source, version)| (source.to_owned(), version.to_owned()))
         .collect()
 }
@@ -240,6 +241,6 @@ mod tests {
         let reached: BTreeMap<String, String> =
             [("tasks", "12"), ("agents@team", "7")].map(|(a, b)| (a.to_owned(), b.to_owned())).into();
         assert_eq!(positions(&identifier(&reached)), reached);
-        assert!(positions("tasks=;x\r\n=1,agents=-").is_empty());
+        assert!(positions("tasks=;x\r\n=1,agents=-,pods=0,services=abc").is_empty());
     }
 }
