@@ -13,9 +13,9 @@
 
 mod names;
 mod outside;
+mod places;
 mod services;
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -24,10 +24,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
-use crate::driver::{Error, Identity, Network as Place, SandboxSpec};
+use crate::driver::{Error, Identity, Network as Place};
 use crate::process::Shims;
 use crate::process::channel::Channel;
 use crate::shim::wire::{HolderSpec, Reply, Request};
+use places::Places;
 use services::Table;
 
 /// The domain of Service names.
@@ -47,7 +48,7 @@ pub struct Network {
     directory: PathBuf,
     services: (Ipv4Addr, u8),
     api: SocketAddr,
-    taken: Mutex<BTreeMap<Ipv4Addr, String>>,
+    places: Mutex<Places>,
     /// Addresses whose Pods are gone.
     gone: broadcast::Sender<Ipv4Addr>,
     table: Table,
@@ -73,9 +74,9 @@ impl Network {
             tokio::fs::write(path, text).await.map_err(Error::io("write network.json"))?;
             shims.start(&directory).await?;
         }
-        let taken = Mutex::new(places_on_disk(&data.join("pods")));
+        let places = Mutex::new(Places::on_disk(&data.join("pods")));
         let gone = broadcast::Sender::new(64);
-        Ok(Arc::new(Self { directory, services, api, taken, gone, table: Table::default() }))
+        Ok(Arc::new(Self { directory, services, api, places, gone, table: Table::default() }))
     }
 
     /// Where the API is for Pods: the first Service address.
@@ -90,18 +91,12 @@ impl Network {
 
     /// The Pod's place: the one it has, or a free one. None when all are taken.
     pub(crate) fn place(&self, uid: &str) -> Option<Place> {
-        let mut taken = self.taken.lock();
-        let own = taken.iter().find(|(_, owner)| *owner == uid).map(|(address, _)| *address);
-        let first = u32::from(GATEWAY) + 1;
-        let last = u32::from(GATEWAY) | 0xfffe;
-        let address = own.or_else(|| (first..=last).map(Ipv4Addr::from).find(|free| !taken.contains_key(free)))?;
-        taken.insert(address, uid.to_owned());
+        let address = self.places.lock().take(uid)?;
         Some(Place { address, prefix: PREFIX, gateway: GATEWAY, holder: self.directory.clone() })
     }
 
     pub(crate) fn release(&self, uid: &str) {
-        let mut taken = self.taken.lock();
-        for (address, _) in taken.extract_if(.., |_, owner| owner == uid) {
+        if let Some(address) = self.places.lock().release(uid) {
             // An error says that nobody listens.
             let _ = self.gone.send(address);
         }
@@ -166,19 +161,6 @@ async fn retry<F: Future<Output = std::io::Result<()>>>(what: &str, mut serve: i
         }
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     }
-}
-
-/// Addresses of Pods that were there before us.
-fn places_on_disk(pods: &Path) -> BTreeMap<Ipv4Addr, String> {
-    let mut taken = BTreeMap::new();
-    for entry in std::fs::read_dir(pods).into_iter().flatten().flatten() {
-        let Ok(text) = std::fs::read(entry.path().join("sandbox.json")) else { continue };
-        let Ok(spec) = serde_json::from_slice::<SandboxSpec>(&text) else { continue };
-        if let Some(place) = spec.network {
-            taken.insert(place.address, entry.file_name().to_string_lossy().into_owned());
-        }
-    }
-    taken
 }
 
 /// A Pod's network may be gone before its last packet has left. A connection on which nothing is said asks now and then

@@ -127,7 +127,8 @@ const SESSION: &str = "x-omnia-session";
 async fn connect_to(address: &str) -> std::io::Result<TcpStream> {
     let began = Instant::now();
     loop {
-        match TcpStream::connect(address).await {
+        let connecting = tokio::time::timeout(PATIENCE, TcpStream::connect(address)).await;
+        match connecting.unwrap_or_else(|late| Err(late.into())) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
                 return Ok(stream);

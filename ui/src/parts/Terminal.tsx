@@ -35,10 +35,16 @@ export function Terminal({ agent }: { agent: Agent }) {
     const watch = new ResizeObserver(resize);
     watch.observe(box.current);
     const encoder = new TextEncoder();
-    screen.onData((text) => socket.readyState === WebSocket.OPEN && socket.send(encoder.encode(text)));
+    // Whoever types before the shell is there is not ignored.
+    let early = "";
+    screen.onData((text) => {
+      if (socket.readyState === WebSocket.OPEN) socket.send(encoder.encode(text));
+      else if (socket.readyState === WebSocket.CONNECTING) early += text;
+    });
     socket.onopen = () => {
       setState({ word: "open" });
       resize();
+      if (early) socket.send(encoder.encode(early));
       screen.focus();
     };
     socket.onmessage = (event: MessageEvent<ArrayBuffer | string>) => {

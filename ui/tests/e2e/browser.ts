@@ -37,7 +37,8 @@ export async function open(path: string, options: BrowserContextOptions & { toke
 /** A page of a browser that nobody knows. */
 export async function blank(options: BrowserContextOptions = {}): Promise<Page> {
   const context = await (await launch()).newContext({ viewport: { width: 1280, height: 800 }, ...options });
-  context.setDefaultTimeout(20_000);
+  // Long, for a busy machine: what does not come fails, what is slow does not.
+  context.setDefaultTimeout(60_000);
   const page = await context.newPage();
   const errors: string[] = [];
   page.on("console", (message) => message.type() === "error" && errors.push(message.text()));

@@ -66,4 +66,4 @@ test("a deployment: what was made, what was planned, what others changed", async
   await page.goto(origin + "/deployments");
   await page.getByText("No deployments yet.").waitFor();
   await done(page);
-}, 240_000);
+});

@@ -6,7 +6,7 @@ export default defineConfig({
     include: ["tests/e2e/*.test.ts"],
     globalSetup: "tests/e2e/plane.ts",
     fileParallelism: false,
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
   },
 });

@@ -51,6 +51,10 @@ impl PodAccess for Echo {
             return Err(Status::bad_request("connection refused"));
         }
         let (ours, mut theirs) = tokio::io::duplex(1024);
+        if port == TALKER {
+            tokio::spawn(async move { theirs.write_all(&SPEECH).await });
+            return Ok(Box::pin(ours));
+        }
         tokio::spawn(async move {
             let mut buffer = [0; 64];
             while let Ok(count @ 1..) = theirs.read(&mut buffer).await {
@@ -150,4 +154,19 @@ async fn ports_are_forwarded() {
     assert_eq!(&buffer, b"HELLO");
     let refused = forwarder.take_error(1).unwrap().await;
     assert_eq!(refused.as_deref(), Some("connection refused"));
+}
+
+/// A Pod that says much behind this port, and goes at once.
+const TALKER: u16 = 2;
+const SPEECH: [u8; 50_000] = [b'!'; 50_000];
+
+#[tokio::test]
+async fn the_last_words_of_a_pod_are_forwarded() {
+    let (_plane, pods, _) = plane().await;
+    for _ in 0..20 {
+        let mut forwarder = pods.portforward("p", &[TALKER]).await.unwrap();
+        let mut heard = Vec::new();
+        forwarder.take_stream(TALKER).unwrap().read_to_end(&mut heard).await.unwrap();
+        assert_eq!(heard.len(), SPEECH.len());
+    }
 }

@@ -1,6 +1,6 @@
 //! Services: a listener on each address and port, balanced over ready endpoints.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,6 +67,23 @@ impl Table {
         wanted.map(|(address, _)| *address).collect()
     }
 
+    /// Where to listen: on each address and port of a Service that somebody answers for. With nobody there a client must be
+    /// refused before it has said anything, for only then it may safely try again.
+    fn places(&self) -> HashSet<Place> {
+        let slices = self.slices.read();
+        let mut answered: HashSet<(&Name, &str)> = HashSet::new();
+        for slice in slices.values().filter(|slice| !slice.addresses.is_empty()) {
+            answered.extend(slice.ports.iter().map(|(port, _)| (&slice.service, port.as_str())));
+        }
+        let mut places = HashSet::new();
+        for (name, known) in self.services.read().iter() {
+            let Some(address) = known.address else { continue };
+            let ports = known.ports.iter().filter(|(port, _)| is_api(name) || answered.contains(&(name, port)));
+            places.extend(ports.map(|(port, number)| (name.clone(), port.clone(), address, *number)));
+        }
+        places
+    }
+
     /// The next endpoint for a port of a Service.
     fn pick(&self, service: &Name, port: &str) -> Option<SocketAddr> {
         let slices = self.slices.read();
@@ -86,19 +103,23 @@ pub(super) async fn serve(network: Arc<Network>, client: kube::Client) {
     let slices: Api<EndpointSlice> = Api::all(client);
     let mut services = watcher(services, watcher::Config::default()).boxed();
     let mut slices = watcher(slices, watcher::Config::default()).boxed();
+    let (mut listed_services, mut listed_slices) = (BTreeMap::new(), BTreeMap::new());
     let mut listeners = HashMap::new();
     loop {
         tokio::select! {
             event = services.next() => match event {
                 Some(Ok(event)) => {
-                    apply(&network.table.services, event, known);
+                    apply(&network.table.services, &mut listed_services, event, known);
                     listen(&network, &mut listeners);
                 }
                 Some(Err(error)) => pause("Services", &error).await,
                 None => return,
             },
             event = slices.next() => match event {
-                Some(Ok(event)) => apply(&network.table.slices, event, slice),
+                Some(Ok(event)) => {
+                    apply(&network.table.slices, &mut listed_slices, event, slice);
+                    listen(&network, &mut listeners);
+                }
                 Some(Err(error)) => pause("EndpointSlices", &error).await,
                 None => return,
             },
@@ -111,18 +132,26 @@ async fn pause(what: &str, error: &watcher::Error) {
     tokio::time::sleep(Duration::from_millis(500)).await;
 }
 
-fn apply<K: kube::Resource, V>(map: &RwLock<BTreeMap<Name, V>>, event: watcher::Event<K>, read: fn(&K) -> V) {
+/// Follows a watch. What is listed again takes the old list's place when it is whole: until then nothing is missing.
+fn apply<K: kube::Resource, V>(
+    map: &RwLock<BTreeMap<Name, V>>,
+    listed: &mut BTreeMap<Name, V>,
+    event: watcher::Event<K>,
+    read: fn(&K) -> V,
+) {
     let name = |object: &K| (object.namespace().unwrap_or_default(), object.name_any());
-    let mut map = map.write();
     match event {
-        watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
-            map.insert(name(&object), read(&object));
+        watcher::Event::Apply(object) => {
+            map.write().insert(name(&object), read(&object));
         }
         watcher::Event::Delete(object) => {
-            map.remove(&name(&object));
+            map.write().remove(&name(&object));
         }
-        watcher::Event::Init => map.clear(),
-        watcher::Event::InitDone => {}
+        watcher::Event::Init => listed.clear(),
+        watcher::Event::InitApply(object) => {
+            listed.insert(name(&object), read(&object));
+        }
+        watcher::Event::InitDone => *map.write() = std::mem::take(listed),
     }
 }
 
@@ -153,24 +182,27 @@ fn slice(slice: &EndpointSlice) -> Slice {
     Slice { service: (slice.namespace().unwrap_or_default(), service), addresses, ports: ports.collect() }
 }
 
-type Listeners = HashMap<(Name, String, Ipv4Addr, u16), AbortOnDropHandle<()>>;
+/// A Service, the name of its port, and where that is.
+type Place = (Name, String, Ipv4Addr, u16);
+type Listeners = HashMap<Place, AbortOnDropHandle<()>>;
 
-/// Opens and closes listeners so that there is one for each address and port of a Service.
+/// The one Service whose endpoint is no Pod.
+fn is_api(service: &Name) -> bool {
+    service.0 == "default" && service.1 == "kubernetes"
+}
+
+/// Opens and closes listeners.
 fn listen(network: &Arc<Network>, listeners: &mut Listeners) {
-    let mut wanted = Vec::new();
-    for (name, known) in network.table.services.read().iter() {
-        let Some(address) = known.address else { continue };
-        wanted.extend(known.ports.iter().map(|(port, number)| (name.clone(), port.clone(), address, *number)));
-    }
-    listeners.retain(|key, _| wanted.contains(key));
-    for key in wanted {
-        listeners
-            .entry(key.clone())
-            .or_insert_with(|| AbortOnDropHandle::new(tokio::spawn(accept_for_ever(network.clone(), key))));
+    let places = network.table.places();
+    listeners.retain(|place, _| places.contains(place));
+    for place in places {
+        let open =
+            |place: &Place| AbortOnDropHandle::new(tokio::spawn(accept_for_ever(network.clone(), place.clone())));
+        listeners.entry(place).or_insert_with_key(open);
     }
 }
 
-async fn accept_for_ever(network: Arc<Network>, (service, port, address, number): (Name, String, Ipv4Addr, u16)) {
+async fn accept_for_ever(network: Arc<Network>, (service, port, address, number): Place) {
     loop {
         if let Err(error) = accept(&network, &service, &port, SocketAddr::from((address, number))).await {
             tracing::warn!(%error, service = service.1, "a Service's listener failed; it is opened again");
@@ -195,7 +227,7 @@ async fn accept(network: &Arc<Network>, service: &Name, port: &str, address: Soc
                     let _ = outbound.set_nodelay(true);
                     carry(inbound, outbound, gone).await;
                 }
-                // No endpoint is ready: refused, not hung up on.
+                // The last endpoint went just now, or does not answer: broken off, not hung up on.
                 Err(_) => {
                     let _ = inbound.set_zero_linger();
                 }
@@ -225,7 +257,7 @@ async fn carry(mut inbound: TcpStream, mut outbound: TcpStream, mut gone: broadc
 }
 
 async fn connect(network: &Network, service: &Name, port: &str) -> std::io::Result<TcpStream> {
-    if *service == ("default".to_owned(), "kubernetes".to_owned()) {
+    if is_api(service) {
         return TcpStream::connect(network.api).await;
     }
     let endpoint = network.table.pick(service, port);
@@ -237,6 +269,7 @@ async fn connect(network: &Network, service: &Name, port: &str) -> std::io::Resu
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
@@ -247,6 +280,60 @@ mod tests {
         let connecting = TcpStream::connect(listener.local_addr().expect("an address"));
         let (near, far) = tokio::join!(connecting, listener.accept());
         (near.expect("connected"), far.expect("accepted").0)
+    }
+
+    fn object<K: serde::de::DeserializeOwned>(object: serde_json::Value) -> K {
+        serde_json::from_value(object).expect("an object")
+    }
+
+    fn shop() -> Service {
+        object(json!({
+            "metadata": {"namespace": "default", "name": "shop"},
+            "spec": {"clusterIP": "10.89.0.7", "ports": [{"name": "http", "port": 80}]},
+        }))
+    }
+
+    fn answered(ready: bool) -> EndpointSlice {
+        object(json!({
+            "metadata": {"namespace": "default", "name": "shop-1", "labels": {"kubernetes.io/service-name": "shop"}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": ["10.88.0.3"], "conditions": {"ready": ready}}],
+            "ports": [{"name": "http", "port": 8080}],
+        }))
+    }
+
+    #[test]
+    fn a_service_that_nobody_answers_for_is_not_listened_on() {
+        let table = Table::default();
+        let follow = |service| apply(&table.services, &mut BTreeMap::new(), watcher::Event::Apply(service), known);
+        let hear = |slices| apply(&table.slices, &mut BTreeMap::new(), watcher::Event::Apply(slices), slice);
+        follow(shop());
+        follow(object(json!({
+            "metadata": {"namespace": "default", "name": "kubernetes"},
+            "spec": {"clusterIP": "10.89.0.1", "ports": [{"name": "https", "port": 443}]},
+        })));
+        let ports =
+            |table: &Table| table.places().iter().map(|place| place.3).collect::<std::collections::BTreeSet<_>>();
+        assert_eq!(ports(&table), [443].into(), "the API is no Pod");
+        hear(answered(true));
+        assert_eq!(ports(&table), [80, 443].into());
+        hear(answered(false));
+        assert_eq!(ports(&table), [443].into());
+    }
+
+    #[test]
+    fn nothing_is_missing_while_everything_is_listed_again() {
+        let (table, mut listed) = (Table::default(), BTreeMap::new());
+        let is_known = |table: &Table| table.addresses("default", "shop").is_some();
+        apply(&table.services, &mut listed, watcher::Event::Apply(shop()), known);
+        apply(&table.services, &mut listed, watcher::Event::Init, known);
+        assert!(is_known(&table));
+        apply(&table.services, &mut listed, watcher::Event::InitApply(shop()), known);
+        apply(&table.services, &mut listed, watcher::Event::InitDone, known);
+        assert!(is_known(&table));
+        apply(&table.services, &mut listed, watcher::Event::Init, known);
+        apply(&table.services, &mut listed, watcher::Event::InitDone, known);
+        assert!(!is_known(&table), "it went while nobody watched");
     }
 
     #[tokio::test]

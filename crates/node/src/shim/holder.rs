@@ -121,7 +121,7 @@ pub fn join(holder: &OwnedFd, place: &super::wire::Network) -> Result<(), Error>
     }
     let mut netlink = Netlink::open().during("open netlink")?;
     netlink.add_address("eth0", place.address, place.prefix).during("address the Pod")?;
-    netlink.bring_up("eth0").during("bring the Pod's interface up")?;
+    netlink.bring_up_at("eth0", place.address).during("bring the Pod's interface up")?;
     let everywhere = (std::net::Ipv4Addr::UNSPECIFIED, 0);
     netlink.add_route(everywhere, Way::Gateway(place.gateway)).during("route the Pod")
 }

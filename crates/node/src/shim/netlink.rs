@@ -96,14 +96,21 @@ impl Netlink {
         self.ask(Message::new(libc::RTM_NEWLINK, REQUEST_AND_ANSWER, &body))
     }
 
+    /// Brings an interface up with the hardware address that belongs to an address. With one by chance, a Pod that has the
+    /// address of another that is gone would hear nothing until everybody who knew the other asks again who has it.
+    pub fn bring_up_at(&mut self, name: &str, address: Ipv4Addr) -> io::Result<()> {
+        let up = libc::IFF_UP.cast_unsigned();
+        let mut message = Message::new(libc::RTM_NEWLINK, REQUEST_AND_ANSWER, &link_body(index(name)?, up, up));
+        message.attribute(libc::IFLA_ADDRESS, &hardware(address));
+        self.ask(message)
+    }
+
     /// Makes a bridge with a hardware address of its own. Without, it has the lowest of its cables', and another one when
     /// that cable goes: everybody else would send into the void until they ask again who the gateway is.
     pub fn make_bridge(&mut self, name: &str, gateway: Ipv4Addr) -> io::Result<()> {
-        const ASSIGNED_LOCALLY: u8 = 0x02;
-        let [a, b, c, d] = gateway.octets();
         let mut message = Message::new(libc::RTM_NEWLINK, REQUEST_AND_ANSWER | CREATE_NEW, &link_body(0, 0, 0));
         message.attribute(libc::IFLA_IFNAME, &text(name));
-        message.attribute(libc::IFLA_ADDRESS, &[ASSIGNED_LOCALLY, 0, a, b, c, d]);
+        message.attribute(libc::IFLA_ADDRESS, &hardware(gateway));
         message.nested(libc::IFLA_LINKINFO, |info| {
             info.attribute(libc::IFLA_INFO_KIND, b"bridge");
         });
@@ -179,6 +186,13 @@ pub enum Way<'a> {
     Gateway(Ipv4Addr),
     /// Out of this interface.
     Interface(&'a str),
+}
+
+/// The hardware address that belongs to an address.
+fn hardware(address: Ipv4Addr) -> [u8; 6] {
+    const ASSIGNED_LOCALLY: u8 = 0x02;
+    let [a, b, c, d] = address.octets();
+    [ASSIGNED_LOCALLY, 0, a, b, c, d]
 }
 
 fn index(name: &str) -> io::Result<u32> {

@@ -2,6 +2,7 @@
 //! number.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket};
 use axum::response::Response;
@@ -20,6 +21,9 @@ use crate::pods::{Connection, PodAccess};
 
 /// How kubectl asks for a [`super::tunnel`].
 const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
+
+/// How long a client may take to answer that a connection is over.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 type Sink = SplitSink<WebSocket, Message>;
 
@@ -100,9 +104,14 @@ async fn run(socket: WebSocket, node: Arc<dyn PodAccess>, pod: Value, ports: Vec
             }
         }
     };
-    tokio::select! {
-        () = outward => {}
-        () = inward => {}
+    let everything_is_said = tokio::select! {
+        () = outward => true,
+        () = inward => false,
+    };
+    // A client that is left without a farewell takes the connection for broken, and may forget what it has not read yet.
+    if everything_is_said && send(&mut sink, Message::Close(None)).await.is_ok() {
+        let answer = async { while let Some(Ok(_)) = messages.next().await {} };
+        let _ = tokio::time::timeout(FAREWELL, answer).await;
     }
 }
 
