@@ -25,6 +25,10 @@ pub trait Controller: Send + Sync + 'static {
     /// store's commits.
     const WORKERS: usize = 1;
 
+    /// Whether it is about being on time: its keys whose time has come go before everything else that can wait a little,
+    /// of its own and of the engine's other controllers.
+    const PUNCTUAL: bool = false;
+
     /// Everything a decision depends on.
     type Observed: Send + Sync;
 

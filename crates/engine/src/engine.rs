@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -24,6 +25,9 @@ use crate::metrics::Metrics;
 use crate::queue::{Queue, retry_delay};
 use crate::runner::{Run, Runner};
 use crate::view::View;
+
+/// For so long others wait for a controller that is late.
+const GIVE_WAY: Duration = Duration::from_secs(2);
 
 /// How an engine runs.
 #[derive(Debug, Clone)]
@@ -70,7 +74,7 @@ impl Engine {
             client: self.client.clone(),
             clock: Arc::clone(&self.clock),
         };
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(if C::PUNCTUAL { Queue::punctual() } else { Queue::default() });
         for subscribe in connection.subscribes {
             subscribe(&view, &queue);
         }
@@ -112,7 +116,7 @@ impl Engine {
             background.spawn(cache.run(self.client.clone(), Arc::clone(&self.clock), stop.clone()));
         }
         for runner in &self.runners {
-            background.spawn(write_events(Arc::clone(runner), stop.clone()));
+            background.spawn(write_events(Arc::clone(runner), self.punctual(), stop.clone()));
         }
         let synced = async {
             for cache in self.caches.all() {
@@ -138,10 +142,17 @@ impl Engine {
         let mut workers = JoinSet::new();
         for runner in &self.runners {
             for _ in 0..self.options.workers.max(runner.workers()) {
-                workers.spawn(work_on(Arc::clone(runner), Arc::clone(&self.clock), stop.clone()));
+                let first = if runner.is_punctual() { Vec::new() } else { self.punctual() };
+                workers.spawn(work_on(Arc::clone(runner), first, Arc::clone(&self.clock), stop.clone()));
             }
         }
         while workers.join_next().await.is_some() {}
+    }
+
+    /// The queues that go first.
+    fn punctual(&self) -> Vec<Arc<Queue>> {
+        let punctual = self.runners.iter().filter(|runner| runner.is_punctual());
+        punctual.map(|runner| Arc::clone(runner.queue())).collect()
     }
 
     // One step at a time: for tests that must decide themselves what happens when.
@@ -217,8 +228,19 @@ impl Engine {
     }
 }
 
-async fn work_on(runner: Arc<dyn Run>, clock: SharedClock, stop: CancellationToken) {
+/// Waits until these queues are on time, though not for ever: everybody comes on.
+async fn give_way(first: &[Arc<Queue>]) {
+    let on_time = async {
+        for queue in first {
+            queue.on_time().await;
+        }
+    };
+    let _ = tokio::time::timeout(GIVE_WAY, on_time).await;
+}
+
+async fn work_on(runner: Arc<dyn Run>, first: Vec<Arc<Queue>>, clock: SharedClock, stop: CancellationToken) {
     while !stop.is_cancelled() {
+        give_way(&first).await;
         if let Some(key) = runner.queue().take(clock.now()) {
             // A bug that one object brings out must not stop the work on all the others.
             if AssertUnwindSafe(runner.reconcile(&key)).catch_unwind().await.is_err() {
@@ -242,11 +264,14 @@ async fn work_on(runner: Arc<dyn Run>, clock: SharedClock, stop: CancellationTok
     }
 }
 
-async fn write_events(runner: Arc<dyn Run>, stop: CancellationToken) {
+async fn write_events(runner: Arc<dyn Run>, first: Vec<Arc<Queue>>, stop: CancellationToken) {
     while !stop.is_cancelled() {
         tokio::select! {
             () = stop.cancelled() => {}
-            () = runner.recorder().waiting() => runner.recorder().flush().await,
+            () = runner.recorder().waiting() => {
+                give_way(&first).await;
+                runner.recorder().flush().await;
+            }
         }
     }
 }

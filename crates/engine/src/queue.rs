@@ -28,10 +28,14 @@ pub fn retry_delay(failures: u32) -> Duration {
 pub struct Queue {
     state: Mutex<State>,
     changed: Notify,
+    on_time: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
+    punctual: bool,
+    /// Keys of a punctual queue whose time has come.
+    late: VecDeque<Key>,
     ready: VecDeque<Key>,
     queued: HashSet<Key>,
     running: HashSet<Key>,
@@ -43,6 +47,13 @@ struct State {
 }
 
 impl Queue {
+    /// A queue in which keys whose time has come go before those that something happened to.
+    pub(crate) fn punctual() -> Self {
+        let queue = Self::default();
+        queue.state.lock().punctual = true;
+        queue
+    }
+
     /// Wants `key` looked at now.
     pub fn add(&self, key: Key) {
         let mut state = self.state.lock();
@@ -74,10 +85,14 @@ impl Queue {
     pub fn take(&self, now: Timestamp) -> Option<Key> {
         let mut state = self.state.lock();
         state.wake(now);
-        let key = state.ready.pop_front()?;
+        let late = state.late.pop_front();
+        if late.is_some() && state.late.is_empty() {
+            self.on_time.notify_waiters();
+        }
+        let key = late.or_else(|| state.ready.pop_front())?;
         state.queued.remove(&key);
         state.take_out(&key);
-        if !state.ready.is_empty() {
+        if state.depth() > 0 {
             // One notification may have stood for several keys: pass it on to another worker.
             self.changed.notify_one();
         }
@@ -92,6 +107,7 @@ impl Queue {
         }
         if state.queued.remove(key) {
             state.ready.retain(|queued| queued != key);
+            state.late.retain(|queued| queued != key);
         }
         state.take_out(key);
         true
@@ -139,12 +155,25 @@ impl Queue {
 
     /// How many keys want attention now.
     pub fn depth(&self) -> usize {
-        self.state.lock().ready.len()
+        self.state.lock().depth()
     }
 
     /// The keys that want attention now, in order.
     pub fn ready(&self) -> Vec<Key> {
-        self.state.lock().ready.iter().cloned().collect()
+        let state = self.state.lock();
+        state.late.iter().chain(&state.ready).cloned().collect()
+    }
+
+    /// Waits while keys of a punctual queue are late.
+    pub(crate) async fn on_time(&self) {
+        loop {
+            let mut caught_up = std::pin::pin!(self.on_time.notified());
+            caught_up.as_mut().enable();
+            if self.state.lock().late.is_empty() {
+                return;
+            }
+            caught_up.await;
+        }
     }
 
     /// Waits until a key or a timer was added.
@@ -164,9 +193,14 @@ impl State {
             if self.running.contains(&key) {
                 self.again.insert(key);
             } else if self.queued.insert(key.clone()) {
-                self.ready.push_back(key);
+                let lane = if self.punctual { &mut self.late } else { &mut self.ready };
+                lane.push_back(key);
             }
         }
+    }
+
+    fn depth(&self) -> usize {
+        self.late.len() + self.ready.len()
     }
 
     /// A new look makes an old timer pointless: the decision sets its own.
@@ -215,6 +249,23 @@ mod tests {
         assert_eq!(queue.take(at(9)), None);
         assert_eq!(queue.take(at(10)), Some(key("a")));
         assert_eq!(queue.next_timer(), None);
+    }
+
+    #[tokio::test]
+    async fn in_a_punctual_queue_time_comes_before_change() {
+        let queue = Queue::punctual();
+        queue.add_at(key("b"), at(10));
+        queue.add_at(key("c"), at(20));
+        queue.add(key("a"));
+        assert_eq!(queue.take(at(9)), Some(key("a")));
+        queue.add(key("d"));
+        assert_eq!(queue.take(at(20)), Some(key("b")));
+        assert_eq!((queue.ready(), queue.depth()), (vec![key("c"), key("d")], 2));
+        let mut waiting = std::pin::pin!(queue.on_time());
+        assert!(futures::poll!(&mut waiting).is_pending(), "one is late");
+        assert_eq!(queue.take(at(20)), Some(key("c")));
+        waiting.await;
+        assert_eq!(queue.take(at(20)), Some(key("d")));
     }
 
     #[test]

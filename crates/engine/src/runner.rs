@@ -36,6 +36,7 @@ pub(crate) trait Run: Send + Sync {
     fn name(&self) -> &'static str;
     /// Keys that may be worked on at the same time.
     fn workers(&self) -> usize;
+    fn is_punctual(&self) -> bool;
     fn queue(&self) -> &Arc<Queue>;
     fn recorder(&self) -> &Arc<Recorder>;
     /// Looks at a key that the caller has taken out of the queue, and gives it back.
@@ -49,6 +50,10 @@ impl<C: Controller> Run for Runner<C> {
 
     fn workers(&self) -> usize {
         C::WORKERS
+    }
+
+    fn is_punctual(&self) -> bool {
+        C::PUNCTUAL
     }
 
     fn queue(&self) -> &Arc<Queue> {

@@ -158,7 +158,7 @@ async fn ports_are_forwarded() {
 
 /// A Pod that says much behind this port, and goes at once.
 const TALKER: u16 = 2;
-const SPEECH: [u8; 50_000] = [b'!'; 50_000];
+static SPEECH: [u8; 50_000] = [b'!'; 50_000];
 
 #[tokio::test]
 async fn the_last_words_of_a_pod_are_forwarded() {

@@ -36,6 +36,7 @@ impl Controller for CronTaskController {
     const NAME: &'static str = "kubeopencode-crontask";
     /// Schedules like full hours: many are due in the same moment, and no one's order matters to another.
     const WORKERS: usize = 32;
+    const PUNCTUAL: bool = true;
     type Observed = Observed;
 
     fn watches(&self) -> Watches {
