@@ -86,7 +86,7 @@ fn hash(observed: &Observed, plan: &Plan, tools: Option<&ConfigMap>) -> String {
     if !plan.runtime.own {
         texts.extend(tools.iter().flat_map(|map| map.data.iter().flat_map(BTreeMap::values)).map(String::as_str));
     }
-    for (name, contents) in &observed.secrets {
+    for (name, contents) in observed.secrets.iter().chain(&observed.config_maps) {
         texts.push(name);
         texts.extend(contents.keys.iter().flat_map(|(key, digest)| [key.as_str(), digest.as_str()]));
     }
