@@ -2,13 +2,13 @@
 
 pub mod agent_policy;
 pub mod agent_runtime;
+mod contents;
 mod owner;
 pub mod prompt_pack;
 pub mod provider;
 mod report;
-mod secrets;
 pub mod settings;
 pub mod tool_registry;
 
-pub use secrets::Contents as SecretContents;
+pub use contents::Contents;
 pub use settings::Settings;

@@ -26,6 +26,9 @@ pub struct Pack {
     pub name: String,
     /// Its version.
     pub version: String,
+    /// What it is for.
+    #[serde(default)]
+    pub description: String,
     /// How templates are written.
     pub template_engine: TemplateEngine,
     /// The prompts, by name.

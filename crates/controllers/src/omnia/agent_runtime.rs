@@ -9,6 +9,7 @@ mod observe;
 mod plan;
 mod router;
 mod tools;
+mod uses;
 
 pub use decide::decide;
 pub use observe::{Canary, Observed, RuntimeController};

@@ -7,8 +7,8 @@ use api::omnia::{Provider, ProviderPhase, ProviderSecret, ProviderStatus, Provid
 use engine::{Conditions, Controller, Decision, Error, Event, Key, Outcome, View, Watches};
 use jiff::Timestamp;
 
+use super::contents::{self, Contents, SecretName};
 use super::report::is_news;
-use super::secrets::{self, Contents, SecretName};
 
 /// Checks providers, so that their author hears of a mistake before the first agent does.
 pub struct ProviderController;
@@ -40,7 +40,7 @@ impl Controller for ProviderController {
     async fn observe(&self, key: &Key, view: &View) -> Result<Option<Observed>, Error> {
         let Some(provider) = view.cached::<Provider>(key) else { return Ok(None) };
         let named: BTreeSet<String> = provider.spec.secret_ref.iter().map(|secret| secret.name.clone()).collect();
-        let secrets = secrets::read(&key.namespace, named, view).await?;
+        let secrets = contents::secrets(&key.namespace, named, view).await?;
         Ok(Some(Observed { provider, secrets }))
     }
 

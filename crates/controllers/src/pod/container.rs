@@ -2,37 +2,24 @@
 //! the original's, so either system image serves.
 
 use api::kubeopencode::images;
-use k8s_openapi::api::core::v1::{Capabilities, Container, EnvVar, SeccompProfile, SecurityContext, VolumeMount};
+use k8s_openapi::api::core::v1::{Container, EnvVar, VolumeMount};
 use serde_json::json;
 
-use super::build::Recipe;
+use super::build::container;
 use super::context::{Download, Repository};
 use super::environment::{CA_DIRECTORY, CA_FILE, CA_MERGED, basics, from_secret, tail, variable};
 use super::settings::Tools;
 use super::volume::{mount, read_only, sub_path};
+use super::workplace::Workplace;
 
-/// What a container may do unless the user says otherwise: the restricted profile of Kubernetes, except for the user id.
-pub(crate) fn restricted() -> SecurityContext {
-    SecurityContext {
-        allow_privilege_escalation: Some(false),
-        capabilities: Some(Capabilities { drop: Some(vec!["ALL".into()]), add: None }),
-        seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".into(), localhost_profile: None }),
-        ..SecurityContext::default()
-    }
-}
-
-impl Recipe<'_> {
+impl Workplace<'_> {
     /// A container of the system image that runs one of our verbs.
     fn system(&self, name: String, verb: &str, env: Vec<EnvVar>, mounts: Vec<VolumeMount>) -> Container {
         let mut container = Container {
-            name,
-            image: Some(self.system.image.clone()),
             image_pull_policy: Some(self.system.pull_policy.as_str().into()),
-            command: Some(vec!["/kubeopencode".into(), verb.into()]),
             env: Some(basics(&self.settings.workspace).into_iter().chain(env).collect()),
             volume_mounts: Some(mounts),
-            security_context: Some(restricted()),
-            ..Container::default()
+            ..container(name, &self.system.image, vec!["/kubeopencode".into(), verb.into()])
         };
         self.finish(&mut container);
         container
@@ -64,15 +51,10 @@ impl Recipe<'_> {
                 self.system("opencode-init".into(), "tools-init", env, mounts)
             }
             Tools::Copied => {
-                let image = &self.settings.images.agent;
                 let mut container = Container {
-                    name: "opencode-init".into(),
-                    image: Some(image.clone()),
-                    image_pull_policy: Some(images::pull_policy(image).into()),
                     env: Some(tools),
                     volume_mounts: Some(mounts),
-                    security_context: Some(restricted()),
-                    ..Container::default()
+                    ..container("opencode-init", &self.settings.images.agent, Vec::new())
                 };
                 self.finish(&mut container);
                 container
@@ -98,13 +80,8 @@ impl Recipe<'_> {
              if [ -r \"$system\" ]; then cat \"$system\"; echo; break; fi; done > {CA_MERGED} && cat {CA_FILE} >> {CA_MERGED}"
         );
         Some(Container {
-            name: "ca-init".into(),
-            image: Some(self.main.image.clone()),
-            image_pull_policy: Some(images::pull_policy(&self.main.image).into()),
-            command: Some(vec!["sh".into(), "-c".into(), script]),
             volume_mounts: Some(vec![mount("tools", "/tools"), read_only("ca-bundle", CA_DIRECTORY)]),
-            security_context: Some(restricted()),
-            ..Container::default()
+            ..container("ca-init", &self.main.image, vec!["sh".into(), "-c".into(), script])
         })
     }
 

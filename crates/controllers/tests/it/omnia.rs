@@ -57,6 +57,7 @@ fn observed(runtime: &str) -> Observed {
         policies: Vec::new(),
         provider: None,
         secrets: BTreeMap::new(),
+        config_maps: BTreeMap::new(),
         deployment: None,
         tools: None,
         schemas: Vec::new(),
@@ -356,9 +357,9 @@ fn every_variable_is_there_in_a_stable_order() {
     assert_eq!(values["OPENAI_API_KEY"], "<from>", "a key is named, never copied");
 }
 
-fn serde_contents(keys: &[&str]) -> orrery_controllers::omnia::SecretContents {
+fn serde_contents(keys: &[&str]) -> orrery_controllers::omnia::Contents {
     let keys = keys.iter().map(|key| ((*key).to_owned(), "digest".to_owned())).collect();
-    orrery_controllers::omnia::SecretContents { keys }
+    orrery_controllers::omnia::Contents { keys }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use api::omnia::{AgentPolicy, AgentRuntime, PromptPack, Provider};
 use engine::{Decision, Outcome};
 use k8s_openapi::api::core::v1::ConfigMap;
 use orrery_controllers::omnia::prompt_pack::{Observed, decide};
-use orrery_controllers::omnia::{SecretContents, Settings, agent_policy, provider};
+use orrery_controllers::omnia::{Contents, Settings, agent_policy, provider};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -199,7 +199,7 @@ fn a_provider_is_ready_or_says_why_not(
     #[case] reason: &str,
 ) {
     let provider: Provider = yaml(&format!("metadata: {{ name: m, namespace: n, generation: 1 }}\nspec: {{ {spec} }}"));
-    let contents = SecretContents { keys: keys.iter().map(|key| ((*key).to_owned(), String::new())).collect() };
+    let contents = Contents { keys: keys.iter().map(|key| ((*key).to_owned(), String::new())).collect() };
     let secrets = if keys.is_empty() { BTreeMap::new() } else { BTreeMap::from([("s".to_owned(), contents)]) };
     let observed = provider::Observed { provider: Arc::new(provider), secrets };
     let written = status(&provider::decide(&observed, at("2026-01-01T00:00:00Z")));

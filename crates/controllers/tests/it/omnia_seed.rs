@@ -9,6 +9,7 @@
 //! | Registry: referenced, not found → Failed; found; watches `ToolRegistry` | `a_missing_registry_fails_until_it_comes` |
 //! | Deployment: image, variables, volumes, limits, labels | `a_deployment_is_built_from_flags_and_spec` |
 //! | Status: phase, replicas, conditions; watches `AgentRuntime` | `replicas_are_wanted_and_counted` |
+//! | Beyond it: Secrets and `ConfigMaps` that it uses | `what_an_agent_takes_at_its_start_rolls_it` |
 //! | **`PromptPack`**: `ConfigMap` not found, invalid → Failed; watches `ConfigMaps` | `a_pack_without_valid_content_fails` |
 //! | Agents found; Immediate → `activeVersion`; notified; Active; watches `PromptPack` | `an_immediate_version_is_active_at_once` |
 //! | Agents pick it up with the next request | `orrery/tests/it/omnia.rs` |
@@ -17,12 +18,17 @@
 //! | **`ToolRegistry`**: HTTP, gRPC → explicit schema; all, some, none → Ready, Degraded, Failed; `discoveredTools`; watches `ToolRegistry` | `a_registry_is_ready_degraded_or_failed_as_its_services_are` |
 //! | MCP, OpenAPI → discovered from the Service | `servers_say_themselves_what_they_have`; real servers: `orrery/tests/it/omnia_tools.rs` |
 //! | Selector: labels, annotations, URL, ready endpoints; watches Services | `services_are_found_by_labels_and_followed` |
-//! | **Errors**: transient: condition, back-off, retry | `what_cannot_be_written_is_said_and_tried_again`, `engine/tests/it/act.rs` (5 s to 5 min) |
+//! | **Errors**: both are logged | `engine/tests/it/signals.rs` |
+//! | Transient: condition, back-off, retry | `what_cannot_be_written_is_said_and_tried_again`, `engine/tests/it/act.rs` (5 s to 5 min) |
 //! | Permanent: Failed, condition, not requeued | the three "fails until" tests above |
 //! | **Concurrency**: 1 worker, a flag, one worker for each object | `engine/tests/it/gate.rs`, `orrery/tests/it/controller.rs` |
 //! | **Requeuing**: success: not | `an_agent_is_built_and_runs`, `an_immediate_version_is_active_at_once` |
 //! | Waiting for a dependency: 30 s | `a_dependency_is_waited_for_thirty_seconds` |
 //! | Polling of what is outside | `servers_are_asked_again_every_minute` |
+//!
+//! Each line whose test is here or the engine's has been proved: its behaviour was taken out of the controllers or the engine
+//! (a watch that tells nobody, a phase that is never set, a variable, a condition or a retry left out: 77 such changes), its
+//! test was run, and it failed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -176,12 +182,18 @@ async fn a_deployment_is_built_from_flags_and_spec() {
 async fn replicas_are_wanted_and_counted() {
     let mut world = with_pack().await;
     world.create(&runtime("provider: { type: mock }, runtime: { replicas: 3 }")).await;
-    let counts = |wanted: i64| {
-        move |world: &World| {
-            let replicas = &status(world, "agentruntimes")["replicas"];
-            (&replicas["desired"], &replicas["ready"]) == (&json!(wanted), &json!(wanted))
-        }
+    let counted = |world: &World| {
+        let status = status(world, "agentruntimes");
+        (status["phase"].clone(), status["replicas"]["desired"].clone(), status["replicas"]["ready"].clone())
     };
+    let counts = |wanted: i64| move |world: &World| counted(world) == (json!("Running"), json!(wanted), json!(wanted));
+    // The node has not started any of them yet, and then two.
+    world.work().await;
+    assert_eq!(counted(&world), (json!("Pending"), json!(3), json!(0)));
+    let two = Patch::Merge(json!({ "status": { "replicas": 3, "readyReplicas": 2 } }));
+    world.api::<Deployment>().patch_status("helper", &PatchParams::default(), &two).await.unwrap();
+    world.work().await;
+    assert_eq!(counted(&world), (json!("Running"), json!(3), json!(2)));
     world.until(MINUTE, counts(3)).await;
     world.change("AgentRuntime", "helper", json!({ "spec": { "runtime": { "replicas": 1 } } })).await;
     world.until(MINUTE, counts(1)).await;
@@ -211,15 +223,21 @@ async fn an_immediate_version_is_active_at_once() {
         let spec = "promptPackRef: { name: support }, facade: {}, provider: { type: mock }";
         world.create(&object("AgentRuntime", name, spec)).await;
     }
+    let other = "promptPackRef: { name: another }, facade: {}, provider: { type: mock }";
+    world.create(&object("AgentRuntime", "three", other)).await;
     world.until(MINUTE, |world| deployments(world).len() == 2).await;
     world.until(MINUTE, |world| status(world, "promptpacks")["agents"] == 2).await;
     let told = condition(&status(&world, "promptpacks"), "AgentsNotified");
     assert_eq!(told, ("True".into(), "AgentsNotified".into()));
     let before: Vec<String> = deployments(&world).iter().map(hash).collect();
     write_content(&world, "1.1.0", "b").await;
+    world.work().await;
+    assert_eq!(status(&world, "promptpacks")["activeVersion"], "1.0.0", "nobody wants it yet");
     world.change("PromptPack", "support", json!({ "spec": { "version": "1.1.0" } })).await;
-    world.until(MINUTE, |world| status(world, "promptpacks")["activeVersion"] == "1.1.0").await;
-    assert_eq!(status(&world, "promptpacks")["phase"], "Active");
+    // No time passes: the change itself is heard.
+    world.work().await;
+    let active = status(&world, "promptpacks");
+    assert_eq!((&active["activeVersion"], &active["phase"]), (&json!("1.1.0"), &json!("Active")));
     let moved =
         move |world: &World| deployments(world).iter().map(hash).zip(&before).all(|(now, before)| now != *before);
     world.until(MINUTE, moved).await;
@@ -351,6 +369,8 @@ async fn services_are_found_by_labels_and_followed() {
     assert_eq!(tool["endpoint"], "http://s.seed.svc.cluster.local:80/find");
     patch(&world, says("look")).await;
     world.until(MINUTE, |world| first(world)["name"] == "look").await;
+    patch(&world, json!({ "annotations": { "omnia.altairalabs.ai/tool-type": "grpc" } })).await;
+    world.until(MINUTE, |world| first(world)["endpoint"] == "grpc://s.seed.svc.cluster.local:80/find").await;
     ready(&world, "s", false).await;
     world.until(MINUTE, |world| first(world)["reason"] == "NoReadyEndpoints").await;
     patch(&world, json!({ "labels": { "role": "other" } })).await;
@@ -402,15 +422,66 @@ async fn a_dependency_is_waited_for_thirty_seconds() {
     assert_eq!(world.next_timer().map(|at| at.duration_since(world.clock.now()).as_secs()), Some(30));
 }
 
-#[tokio::test]
-async fn a_secret_that_a_variable_takes_its_value_from_rolls_the_agent() {
-    let mut world = with_pack().await;
+/// An agent that takes something from a Secret or a `ConfigMap` called `own`.
+async fn using(install: Install, settings: &str) -> World {
+    let mut world = calm(install).await;
+    write_content(&world, "1.0.0", "a").await;
+    world.create(&pack("1.0.0")).await;
     give::<Secret>(&world, json!({ "metadata": { "name": "own" }, "stringData": { "k": "one" } })).await;
-    let variable = "{ name: OWN, valueFrom: { secretKeyRef: { name: own, key: k } } }";
-    world.create(&runtime(&format!("provider: {{ type: mock }}, runtime: {{ extraEnv: [{variable}] }}"))).await;
+    give::<ConfigMap>(&world, json!({ "metadata": { "name": "own" }, "data": { "k": "one" } })).await;
+    world.create(&runtime(&format!("provider: {{ type: mock }}, runtime: {{ {settings} }}"))).await;
     world.until(MINUTE, is("agentruntimes", "Running")).await;
-    let before = hash(&deployments(&world)[0]);
-    let patch = Patch::Merge(json!({ "stringData": { "k": "two" } }));
-    world.api::<Secret>().patch("own", &PatchParams::default(), &patch).await.unwrap();
-    world.until(MINUTE, move |world| hash(&deployments(world)[0]) != before).await;
+    world
+}
+
+/// Whether the agent's Pods are replaced when both have another value.
+async fn rolls(world: &mut World, secret: bool, map: bool) -> bool {
+    let before = hash(&deployments(world)[0]);
+    let merge = PatchParams::default();
+    if secret {
+        let value = Patch::Merge(json!({ "stringData": { "k": "two" } }));
+        world.api::<Secret>().patch("own", &merge, &value).await.unwrap();
+    }
+    if map {
+        let value = Patch::Merge(json!({ "data": { "k": "two" } }));
+        world.api::<ConfigMap>().patch("own", &merge, &value).await.unwrap();
+    }
+    world.pass(MINUTE).await;
+    hash(&deployments(world)[0]) != before
+}
+
+#[tokio::test]
+async fn what_an_agent_takes_at_its_start_rolls_it() {
+    let variable =
+        |source: &str| format!("extraEnv: [{{ name: OWN, valueFrom: {{ {source}: {{ name: own, key: k }} }} }}]");
+    let volume = |source: &str| {
+        format!("volumes: [{{ name: own, {source} }}], volumeMounts: [{{ name: own, mountPath: /own }}]")
+    };
+    for (settings, secret) in [
+        (variable("secretKeyRef"), true),
+        (variable("configMapKeyRef"), false),
+        (volume("secret: { secretName: own }"), true),
+        (volume("configMap: { name: own }"), false),
+        (volume("projected: { sources: [{ secret: { name: own } }] }"), true),
+        (volume("projected: { sources: [{ configMap: { name: own } }] }"), false),
+    ] {
+        let mut world = using(controllers, &settings).await;
+        assert!(!rolls(&mut world, !secret, secret).await, "{settings}: the other one is nothing to it");
+        assert!(rolls(&mut world, secret, !secret).await, "{settings}");
+        world.pass(MINUTE).await;
+        rests(&mut world).await;
+    }
+}
+
+#[tokio::test]
+async fn a_runtime_of_ours_is_not_rolled_for_files_that_it_sees_change() {
+    let volume = |mount: &str| {
+        format!(
+            "volumes: [{{ name: own, configMap: {{ name: own }} }}], volumeMounts: [{{ name: own, mountPath: /own{mount} }}]"
+        )
+    };
+    let mut world = using(omnia_discovery::controllers, &volume("")).await;
+    assert!(!rolls(&mut world, false, true).await);
+    let mut world = using(omnia_discovery::controllers, &volume(", subPath: k")).await;
+    assert!(rolls(&mut world, false, true).await, "a part of a volume stays as it was");
 }

@@ -205,7 +205,7 @@ impl World {
     }
 
     /// Lets the controllers work until nothing is ready; a process that ended is started again.
-    async fn work(&mut self) {
+    pub async fn work(&mut self) {
         for _ in 0..3000 {
             for index in 0..self.processes.len() {
                 if self.processes[index].faults.is_dead() {

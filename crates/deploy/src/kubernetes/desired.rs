@@ -134,6 +134,9 @@ impl Builder<'_> {
         if let Some(provider) = self.config.providers.get("default") {
             spec["providerRef"] = json!({ "name": provider });
         }
+        if !self.pack.description.is_empty() {
+            spec["description"] = json!(self.pack.description);
+        }
         let summary = format!("Create PromptPack for {}", self.pack.id);
         let mut pack = self.object(PROMPT_PACK, self.id.clone(), summary, ("spec", spec));
         pack.needs = vec![data.clone()];
@@ -233,7 +236,7 @@ mod tests {
         };
         json!({
             "id": "my-pack", "name": "Mein Päckchen 📦", "version": "1.0.0+b.1",
-            "template_engine": { "version": "v1", "syntax": "{{variable}}" },
+            "description": "Hilft überall", "template_engine": { "version": "v1", "syntax": "{{variable}}" },
             "prompts": { "default": prompt(&["z", "a"]), "b_c": prompt(&["a", "m"]) },
             "tools": { "two": { "name": "two", "description": "d" },
                 "One": { "name": "One", "description": "d", "parameters": { "type": "object", "properties": {} } } },
@@ -265,9 +268,11 @@ mod tests {
         assert_eq!(keys(&full), expected);
         let mut plain = full;
         plain["tools"] = json!({});
+        plain["description"] = json!("");
         plain["prompts"]["default"]["tool_policy"] = json!({});
         plain["prompts"]["b_c"]["tool_policy"] = json!({ "blocklist": [] });
         assert_eq!(keys(&plain), ["configmap/my-pack-packdata", "prompt_pack/my-pack", "agent_runtime/my-pack"]);
+        assert!(built(&plain)[1].body["spec"].get("description").is_none());
     }
 
     #[test]
@@ -282,6 +287,7 @@ mod tests {
         );
         assert_eq!(all[1].body["spec"]["source"]["configMapRef"]["name"], "my-pack-packdata");
         assert_eq!(all[1].body["spec"]["providerRef"]["name"], "mock");
+        assert_eq!(all[1].body["spec"]["description"], "Hilft überall");
         assert_eq!(all[2].body["spec"]["tools"][0]["name"], "One", "sorted");
         assert_eq!(all[3].body["spec"]["toolBlocklist"], json!(["a", "m", "z"]), "sorted, each once");
         assert_eq!(all[3].body["spec"]["selector"]["agents"], json!(["my-pack"]), "only ours");

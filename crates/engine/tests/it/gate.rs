@@ -101,7 +101,7 @@ fn run(
 
 #[tokio::test]
 async fn as_many_keys_are_in_hand_as_there_are_workers() {
-    for workers in [1, 3] {
+    for workers in [Options::default().workers, 3] {
         let world = World::start().await;
         for name in ["a", "b", "c", "d", "e"] {
             world.create(name, "look", "x").await;
@@ -120,6 +120,7 @@ async fn as_many_keys_are_in_hand_as_there_are_workers() {
         stop.cancel();
         running.await.unwrap();
     }
+    assert_eq!(Options::default().workers, 1);
 }
 
 #[tokio::test]

@@ -67,11 +67,22 @@ async fn a_trace_says_which_controller_looked_at_which_object_and_why_it_failed(
     tracing::subscriber::set_global_default(subscriber.with_writer(lines.clone()).finish()).unwrap();
     let world = World::start().await;
     world.create("traced", "retry", "one").await;
+    world.create("wrong", "invalid", "one").await;
+    world.create("hopeless", "permanent", "one").await;
     let (engine, _) = world.engine().await;
     engine.drain(10).await;
     let said = String::from_utf8(lines.0.lock().clone()).unwrap();
-    let mut failures = said.lines().filter(|line| line.contains("will be tried again"));
-    let line = failures.find(|line| line.contains(r#"reconcile{controller="mirror" key=default/traced}"#));
-    let line = line.unwrap_or_else(|| panic!("no line about the failure: {said}"));
-    assert!(line.contains("WARN") && line.contains("not yet") && line.contains("delay_seconds=5"), "{line}");
+    let line = |words: &str, name: &str| {
+        let place = format!(r#"reconcile{{controller="mirror" key=default/{name}}}"#);
+        let line = said.lines().find(|line| line.contains(words) && line.contains(&place));
+        line.unwrap_or_else(|| panic!("no line about {name}: {said}"))
+    };
+    let passing = line("will be tried again", "traced");
+    assert!(
+        passing.contains("WARN") && passing.contains("not yet") && passing.contains("delay_seconds=5"),
+        "{passing}"
+    );
+    let refused = line("refused for good", "wrong");
+    assert!(refused.contains("WARN") && refused.contains("Not A Name"), "{refused}");
+    assert!(line("waiting for a change", "hopeless").contains("never"));
 }

@@ -57,6 +57,7 @@ impl Controller for Mirror {
                 decision.create(&wrong)
             }
             "retry" => decision.outcome(Outcome::Retry("not yet".into())),
+            "permanent" => decision.outcome(Outcome::Permanent("never".into())),
             other => panic!("unknown: {other}"),
         };
         decision

@@ -42,6 +42,39 @@ async fn a_server_with_reflection_is_discovered_and_called() {
     assert!(matches!(call(json!({ "mood": "ANGRY" })).await, Err(Error::Arguments(_))));
 }
 
+/// A tool whose schema is written down, so that its server need not describe itself.
+fn declared(tool: &str, endpoint: &str) -> ToolEntry {
+    let schema = json!({ "type": "object", "required": ["number", "by"] });
+    let tool = json!({ "name": tool, "description": "d", "inputSchema": schema });
+    let entry = json!({ "name": "box", "type": HandlerType::Grpc, "registry": "desk", "endpoint": endpoint, "tool": tool,
+        "grpcConfig": { "endpoint": endpoint }, "timeout": "20s" });
+    serde_json::from_value(entry).unwrap()
+}
+
+#[tokio::test]
+async fn a_server_of_the_contract_for_tools_is_called_by_it() {
+    let server = servers::python("toolbox.py");
+    let endpoint = format!("127.0.0.1:{}", server.port);
+    let client = Client::new().unwrap();
+    let call =
+        async |tool: &str, arguments: Value| client.call(&declared(tool, &endpoint), &arguments, &|_| None).await;
+    let answer = call("divide", json!({ "number": 84, "by": 2 })).await.unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&answer).unwrap(), json!({ "quotient": 42.0 }));
+    let failed = call("divide", json!({ "number": 84, "by": 0 })).await;
+    assert_eq!(failed, Err(Error::Failed("cannot divide by zero".into())));
+    let unknown = call("multiply", json!({ "number": 84, "by": 2 })).await;
+    assert_eq!(unknown, Err(Error::Status { status: 5, message: "there is no multiply".into() }));
+    assert!(matches!(call("divide", json!({ "number": 84 })).await, Err(Error::Arguments(_))), "the schema holds");
+
+    let silent = client.grpc_methods(&endpoint, false, Duration::from_secs(20)).await;
+    let silent = silent.unwrap_err().message;
+    assert!(silent.contains("no server reflection"), "without a schema nothing is known of it: {silent}");
+    let greeter = servers::python("greeter.py");
+    let other = declared("divide", &format!("127.0.0.1:{}", greeter.port));
+    let refused = client.call(&other, &json!({ "number": 84, "by": 2 }), &|_| None).await;
+    assert!(matches!(refused, Err(Error::Status { status: 12, .. })), "another contract: {refused:?}");
+}
+
 #[tokio::test]
 async fn a_server_that_speaks_something_else_is_said_to() {
     let shop = servers::python("shop.py");

@@ -3,21 +3,22 @@
 use std::collections::BTreeMap;
 
 use api::kubeopencode::{Agent, Protocol, VolumePersistence, names};
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{
     ConfigMap, ContainerPort, EnvVar, HTTPGetAction, PersistentVolumeClaim, PersistentVolumeClaimSpec,
     PersistentVolumeClaimVolumeSource, Probe, Secret, Service, ServicePort, ServiceSpec, TCPSocketAction, Volume,
     VolumeMount, VolumeResourceRequirements,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 use sha2::{Digest, Sha256};
 
 use super::observe::Observed;
 use crate::kubeopencode::owner::owned;
-use crate::pod::{Contexts, Layer, Main, Problem, Recipe, Settings, System, from_secret, variable};
+use crate::pod::{
+    Contexts, Layer, Main, Problem, Replacing, Settings, System, Workplace, from_secret, listens, variable,
+};
 
 /// Where the sessions' database is kept.
 const SESSIONS: &str = "/data/sessions";
@@ -83,7 +84,7 @@ fn selector(agent: &Agent) -> BTreeMap<String, String> {
 
 fn deployment(agent: &Agent, settings: &Settings, system: &System, contexts: &Contexts, replicas: i32) -> Deployment {
     let name = agent.name_any();
-    let recipe = Recipe {
+    let workplace = Workplace {
         settings,
         system,
         contexts,
@@ -94,18 +95,9 @@ fn deployment(agent: &Agent, settings: &Settings, system: &System, contexts: &Co
     };
     // Two Pods must not hold a volume of one: the old one goes before the new one comes.
     let keeps = agent.spec.persistence.as_ref().is_some_and(|kept| kept.sessions.is_some() || kept.workspace.is_some());
-    let strategy = if keeps { "Recreate" } else { "RollingUpdate" };
-    Deployment {
-        metadata: owned(agent, names::deployment(&name), labels(agent)),
-        spec: Some(DeploymentSpec {
-            replicas: Some(replicas),
-            selector: LabelSelector { match_labels: Some(selector(agent)), match_expressions: None },
-            strategy: Some(DeploymentStrategy { type_: Some(strategy.into()), rolling_update: None }),
-            template: recipe.template(),
-            ..DeploymentSpec::default()
-        }),
-        status: None,
-    }
+    let replacing = if keeps { Replacing::Recreating } else { Replacing::Rolling };
+    let metadata = owned(agent, names::deployment(&name), labels(agent));
+    workplace.recipe().deployment(metadata, selector(agent), replicas, replacing)
 }
 
 fn main(agent: &Agent, settings: &Settings, system: &System) -> Main {
@@ -180,24 +172,14 @@ pub(crate) fn context_port(agent: &Agent, settings: &Settings) -> i32 {
 }
 
 fn ports(agent: &Agent, settings: &Settings, system: &System) -> Vec<ContainerPort> {
-    let own = ContainerPort {
-        name: Some("http".into()),
-        container_port: agent.spec.port,
-        protocol: Some("TCP".into()),
-        ..ContainerPort::default()
-    };
+    let own = listens("http", agent.spec.port);
     let more = settings.extra_ports.iter().map(|port| ContainerPort {
         name: Some(port.name.clone()),
         container_port: port.port,
         protocol: Some(protocol(port.protocol).into()),
         ..ContainerPort::default()
     });
-    let files = system.helps().then(|| ContainerPort {
-        name: Some(names::CONTEXT_PORT_NAME.into()),
-        container_port: context_port(agent, settings),
-        protocol: Some("TCP".into()),
-        ..ContainerPort::default()
-    });
+    let files = system.helps().then(|| listens(names::CONTEXT_PORT_NAME, context_port(agent, settings)));
     std::iter::once(own).chain(more).chain(files).collect()
 }
 

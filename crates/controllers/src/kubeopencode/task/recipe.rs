@@ -12,7 +12,7 @@ use super::observe::Present;
 use crate::kubeopencode::agent::context_port;
 use crate::kubeopencode::host::{Host, agent_url};
 use crate::kubeopencode::owner::owned;
-use crate::pod::{Contexts, Invalid, Layer, Main, Problem, Recipe, Settings, System, from_secret, variable};
+use crate::pod::{Contexts, Invalid, Layer, Main, Problem, Settings, System, Workplace, from_secret, variable};
 
 /// Why a Task cannot be started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,7 +50,7 @@ pub(super) fn objects(present: &Present, policy: &Policy) -> Result<(ConfigMap, 
     let system = policy.system.clone().with(present.cluster.as_ref());
     let (contexts, brought) = contexts(present, &settings, &system)?;
     let config_map_name = names::task_config_map(&task.name_any());
-    let recipe = Recipe {
+    let workplace = Workplace {
         settings: &settings,
         system: &system,
         contexts: &contexts,
@@ -59,13 +59,9 @@ pub(super) fn objects(present: &Present, policy: &Policy) -> Result<(ConfigMap, 
         annotations: BTreeMap::new(),
         main: main(present, &settings, &system, &brought)?,
     };
-    let template = recipe.template();
     let mut metadata = owned(task, names::task_pod(&task.name_any()), BTreeMap::new());
-    let made = template.metadata.unwrap_or_default();
-    metadata.labels.get_or_insert_default().extend(made.labels.unwrap_or_default());
-    metadata.annotations = made.annotations;
     metadata.finalizers = Some(vec![names::TRACKING_FINALIZER.into()]);
-    let pod = Pod { metadata, spec: template.spec, status: None };
+    let pod = workplace.recipe().pod(metadata);
     let config_map = ConfigMap {
         metadata: owned(task, config_map_name.clone(), labels(task)),
         data: Some(contexts.data()),

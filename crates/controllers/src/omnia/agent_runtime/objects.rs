@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use api::kubeopencode::images::pull_policy;
+use api::kubeopencode::Scheduling;
 use api::omnia::{RuntimeSettings, names};
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Container, ContainerPort, EnvVar, HTTPGetAction, PodSpec, PodTemplateSpec, Probe, Service, ServicePort,
-    ServiceSpec, Volume, VolumeMount,
+    ConfigMap, Container, EnvVar, HTTPGetAction, Probe, Service, ServicePort, ServiceSpec, Volume, VolumeMount,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 
@@ -21,7 +19,7 @@ use super::plan::Plan;
 use super::router;
 use crate::omnia::owner::{labels, owned};
 use crate::omnia::settings::Image;
-use crate::pod::{config_map_volume, read_only, restricted};
+use crate::pod::{self, Recipe, Replacing, config_map_volume, listens, read_only};
 
 /// Our own program, in an image that has it.
 pub(super) const PROGRAM: &str = "/orrery";
@@ -53,14 +51,17 @@ pub(super) fn deployment(observed: &Observed, plan: &Plan, tools: Option<&Config
     let settings = runtime.spec.runtime.clone().unwrap_or_else(usual);
     let mut annotations = scraped();
     annotations.insert(names::HASH_ANNOTATION.into(), hash(observed, plan, tools));
-    let metadata = ObjectMeta { labels: Some(labels.clone()), annotations: Some(annotations), ..ObjectMeta::default() };
-    let spec = PodSpec {
+    let recipe = Recipe {
+        labels: labels.clone(),
+        annotations,
         containers: vec![facade(observed, plan), thinker(observed, plan, &settings)],
-        volumes: Some(volumes(observed, plan, &settings)),
-        node_selector: settings.node_selector.clone(),
-        tolerations: settings.tolerations.clone(),
-        affinity: settings.affinity.clone(),
-        ..PodSpec::default()
+        volumes: volumes(observed, plan, &settings),
+        scheduling: Scheduling {
+            node_selector: settings.node_selector.clone(),
+            tolerations: settings.tolerations.clone(),
+            affinity: settings.affinity.clone(),
+        },
+        ..Recipe::default()
     };
     let mut own = owned(runtime, name.clone(), labels.clone());
     if side == Side::Canary {
@@ -68,16 +69,7 @@ pub(super) fn deployment(observed: &Observed, plan: &Plan, tools: Option<&Config
         let content = plan.version.config_map.clone();
         own.annotations = Some(BTreeMap::from([(names::CONTENT_ANNOTATION.to_owned(), content)]));
     }
-    Deployment {
-        metadata: own,
-        spec: Some(DeploymentSpec {
-            replicas: Some(settings.replicas),
-            selector: LabelSelector { match_labels: Some(labels), match_expressions: None },
-            template: PodTemplateSpec { metadata: Some(metadata), spec: Some(spec) },
-            ..DeploymentSpec::default()
-        }),
-        status: None,
-    }
+    recipe.deployment(own, labels, settings.replicas, Replacing::Usual)
 }
 
 fn usual() -> RuntimeSettings {
@@ -94,7 +86,7 @@ fn hash(observed: &Observed, plan: &Plan, tools: Option<&ConfigMap>) -> String {
     if !plan.runtime.own {
         texts.extend(tools.iter().flat_map(|map| map.data.iter().flat_map(BTreeMap::values)).map(String::as_str));
     }
-    for (name, contents) in &observed.secrets {
+    for (name, contents) in observed.secrets.iter().chain(&observed.config_maps) {
         texts.push(name);
         texts.extend(contents.keys.iter().flat_map(|(key, digest)| [key.as_str(), digest.as_str()]));
     }
@@ -111,15 +103,12 @@ pub(super) fn scraped() -> BTreeMap<String, String> {
 }
 
 fn container(name: &str, image: &Image, verb: &str, env: Vec<EnvVar>) -> Container {
-    Container {
-        name: name.into(),
-        image: Some(image.name.clone()),
-        image_pull_policy: Some(if image.own { pull_policy(&image.name).into() } else { "IfNotPresent".into() }),
-        command: image.own.then(|| vec![PROGRAM.into(), verb.into()]),
-        env: Some(env),
-        security_context: Some(restricted()),
-        ..Container::default()
+    let command = if image.own { vec![PROGRAM.into(), verb.into()] } else { Vec::new() };
+    let mut container = Container { env: Some(env), ..pod::container(name, &image.name, command) };
+    if !image.own {
+        container.image_pull_policy = Some("IfNotPresent".into());
     }
+    container
 }
 
 fn facade(observed: &Observed, plan: &Plan) -> Container {
@@ -149,15 +138,6 @@ fn thinker(observed: &Observed, plan: &Plan, settings: &RuntimeSettings) -> Cont
         resources: settings.resources.clone(),
         volume_mounts: Some(mounts),
         ..container("runtime", &plan.runtime, "omnia-runtime", of_runtime(observed, plan))
-    }
-}
-
-pub(super) fn listens(name: &str, port: i32) -> ContainerPort {
-    ContainerPort {
-        name: Some(name.into()),
-        container_port: port,
-        protocol: Some("TCP".into()),
-        ..ContainerPort::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a decision about an `AgentRuntime` depends on.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::omnia::routing::Report;
@@ -15,11 +15,12 @@ use kube::core::{Expression, Selector};
 use super::environment::{FACADE_HEALTH_PORT, RUNTIME_HEALTH_PORT};
 use super::objects::Side;
 use super::router;
+use super::uses::Uses;
 use crate::ask::Server;
 use crate::omnia::Settings;
 use crate::omnia::agent_policy::is_for;
+use crate::omnia::contents::{self, ConfigMapName, Contents, SecretName};
 use crate::omnia::owner::MANAGED_BY;
-use crate::omnia::secrets::{self, Contents, SecretName};
 use crate::omnia::tool_registry::schemas::COMPONENT as SCHEMAS;
 
 /// Keeps agents as they are declared.
@@ -43,6 +44,8 @@ pub struct Observed {
     pub provider: Option<Arc<Provider>>,
     /// Secrets that reach its containers, as far as they exist.
     pub secrets: BTreeMap<String, Contents>,
+    /// `ConfigMaps` that do, beside its pack and its tools.
+    pub config_maps: BTreeMap<String, Contents>,
     /// Its Deployment.
     pub deployment: Option<Arc<Deployment>>,
     /// The file with its tools that is there now, in case it is no longer wanted.
@@ -155,6 +158,11 @@ impl Controller for RuntimeController {
                 let namespace = secret.metadata.namespace.clone().unwrap_or_default();
                 of_secret(view, &namespace, &secret.metadata.name.clone().unwrap_or_default())
             })
+            .mapped::<ConfigMapName>(|map, view| {
+                let namespace = map.metadata.namespace.clone().unwrap_or_default();
+                let name = map.metadata.name.clone().unwrap_or_default();
+                runtimes(view, &namespace, |runtime| Uses::of(runtime, None, None, false).config_maps.contains(&name))
+            })
     }
 
     async fn observe(&self, key: &Key, view: &View) -> Result<Option<Observed>, Error> {
@@ -186,8 +194,10 @@ impl Controller for RuntimeController {
             // Its absence is acted upon, so it must be sure.
             policies.extend(view.get::<AgentPolicy>(&near(&reference.name)).await?);
         }
-        let wanted = secrets_of(&runtime, provider.as_deref(), registry.as_deref());
-        let secrets = secrets::read(&key.namespace, wanted, view).await?;
+        let own = self.settings.runtime(spec).own;
+        let uses = Uses::of(&runtime, provider.as_deref(), registry.as_deref(), own);
+        let secrets = contents::secrets(&key.namespace, uses.secrets, view).await?;
+        let config_maps = contents::config_maps(&key.namespace, uses.config_maps, view).await?;
         let deployment = view.cached::<Deployment>(key);
         let tools = view.cached::<ConfigMap>(&near(&names::tools_config_map(&key.name)));
         let of_registry = |map: &Arc<ConfigMap>| {
@@ -210,6 +220,7 @@ impl Controller for RuntimeController {
             policies,
             provider,
             secrets,
+            config_maps,
             deployment,
             tools,
             schemas,
@@ -299,28 +310,6 @@ pub(super) fn provider_of<'a>(
     if runtime.spec.provider.is_some() { own } else { own.or_else(inherited) }
 }
 
-/// The Secrets whose content reaches an agent's containers.
-fn secrets_of(
-    runtime: &AgentRuntime,
-    provider: Option<&Provider>,
-    registry: Option<&ToolRegistry>,
-) -> BTreeSet<String> {
-    let store = runtime.spec.session.iter().filter_map(|session| session.store_ref.as_ref()).map(|store| &store.name);
-    let referred = provider.and_then(|provider| provider.spec.secret_ref.as_ref());
-    let inline = runtime.spec.provider.as_ref().and_then(|provider| provider.secret_ref.as_ref());
-    // Variables are read when a container starts, so a new value needs a new one.
-    let variables = runtime.spec.runtime.iter().flat_map(|settings| settings.extra_env.iter().flatten());
-    let variables = variables.filter_map(|variable| variable.value_from.as_ref()?.secret_key_ref.as_ref());
-    let tools = registry.into_iter().flat_map(|registry| &registry.spec.handlers);
-    let tools = tools.filter_map(|handler| handler.auth_secret_ref());
-    store
-        .chain(referred.into_iter().chain(inline).map(|secret| &secret.name))
-        .chain(variables.map(|secret| &secret.name))
-        .chain(tools.map(|secret| &secret.name))
-        .cloned()
-        .collect()
-}
-
 fn runtimes(view: &View, namespace: &str, wanted: impl Fn(&AgentRuntime) -> bool) -> Vec<Key> {
     let all = view.list::<AgentRuntime>(namespace);
     all.iter().filter(|runtime| wanted(runtime)).map(|runtime| Key::of(&**runtime)).collect()
@@ -346,7 +335,7 @@ fn of_provider(view: &View, namespace: &str, name: &str) -> Vec<Key> {
 }
 
 fn of_secret(view: &View, namespace: &str, name: &str) -> Vec<Key> {
-    let mut keys = runtimes(view, namespace, |runtime| secrets_of(runtime, None, None).contains(name));
+    let mut keys = runtimes(view, namespace, |runtime| Uses::of(runtime, None, None, false).secrets.contains(name));
     for provider in view.list::<Provider>(namespace) {
         if provider.spec.secret_ref.as_ref().is_some_and(|secret| secret.name == name) {
             keys.extend(of_provider(view, namespace, &provider.name_any()));

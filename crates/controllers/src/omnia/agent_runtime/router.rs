@@ -2,21 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use api::kubeopencode::images::pull_policy;
+use api::kubeopencode::Scheduling;
 use api::omnia::names;
 use api::omnia::routing::{ROUTING_KEY, Routing};
 use engine::Decision;
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy};
-use k8s_openapi::api::core::v1::{ConfigMap, Container, PodSpec, PodTemplateSpec, Service};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Container, Service};
 use kube::ResourceExt;
 use serde_json::json;
 
 use super::environment::FACADE_HEALTH_PORT;
-use super::objects::{PROGRAM, Side, listens, probe, scraped, service_for_router};
+use super::objects::{PROGRAM, Side, probe, scraped, service_for_router};
 use super::observe::Observed;
 use crate::omnia::owner::{labels, owned};
-use crate::pod::{config_map_volume, read_only, restricted, variable};
+use crate::pod::{self, Recipe, Replacing, config_map_volume, listens, read_only, variable};
 
 /// What its objects and Pods are labelled with.
 pub(super) const COMPONENT: &str = "router";
@@ -105,10 +104,6 @@ fn deployment(observed: &Observed, image: &str) -> Deployment {
     let settings = runtime.spec.runtime.clone().unwrap_or_default();
     let port = runtime.spec.facade.port;
     let container = Container {
-        name: COMPONENT.into(),
-        image: Some(image.into()),
-        image_pull_policy: Some(pull_policy(image).into()),
-        command: Some(vec![PROGRAM.into(), "omnia-router".into()]),
         env: Some(vec![
             variable("OMNIA_ROUTER_PORT", port.to_string()),
             variable("OMNIA_HEALTH_PORT", FACADE_HEALTH_PORT.to_string()),
@@ -119,27 +114,21 @@ fn deployment(observed: &Observed, image: &str) -> Deployment {
         readiness_probe: Some(probe("/readyz", FACADE_HEALTH_PORT, 0, 2)),
         liveness_probe: Some(probe("/healthz", FACADE_HEALTH_PORT, 15, 20)),
         volume_mounts: Some(vec![read_only("routing", DIRECTORY)]),
-        security_context: Some(restricted()),
-        ..Container::default()
+        ..pod::container(COMPONENT, image, vec![PROGRAM.into(), "omnia-router".into()])
     };
-    let spec = PodSpec {
+    let recipe = Recipe {
+        labels: labels.clone(),
+        annotations: scraped(),
         containers: vec![container],
-        volumes: Some(vec![config_map_volume("routing", &names::router(&name), None, None, false)]),
-        node_selector: settings.node_selector,
-        tolerations: settings.tolerations,
-        termination_grace_period_seconds: Some(GRACE),
-        ..PodSpec::default()
+        volumes: vec![config_map_volume("routing", &names::router(&name), None, None, false)],
+        scheduling: Scheduling {
+            node_selector: settings.node_selector,
+            tolerations: settings.tolerations,
+            ..Scheduling::default()
+        },
+        grace: Some(GRACE),
+        ..Recipe::default()
     };
-    let metadata = ObjectMeta { labels: Some(labels.clone()), annotations: Some(scraped()), ..ObjectMeta::default() };
-    Deployment {
-        metadata: owned(runtime, names::router(&name), labels.clone()),
-        spec: Some(DeploymentSpec {
-            replicas: Some(REPLICAS),
-            strategy: Some(DeploymentStrategy { type_: Some("Recreate".into()), rolling_update: None }),
-            selector: LabelSelector { match_labels: Some(labels), match_expressions: None },
-            template: PodTemplateSpec { metadata: Some(metadata), spec: Some(spec) },
-            ..DeploymentSpec::default()
-        }),
-        status: None,
-    }
+    let own = owned(runtime, names::router(&name), labels.clone());
+    recipe.deployment(own, labels, REPLICAS, Replacing::Recreating)
 }

@@ -8,13 +8,11 @@ use engine::{Controller, Decision, Error, Failure, Key, View, Watches};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
-use kube::core::PartialObjectMeta;
+
+use crate::omnia::contents::ConfigMapName;
 
 /// Keeps packs as they are declared.
 pub struct PackController;
-
-/// The cache knows only names of `ConfigMaps`.
-pub(super) type ConfigMapName = PartialObjectMeta<ConfigMap>;
 
 /// What a decision about a `PromptPack` depends on.
 #[derive(Clone, Debug)]

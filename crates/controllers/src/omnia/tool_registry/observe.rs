@@ -19,7 +19,7 @@ use super::probe;
 use super::question::{Asked, questions};
 use super::schemas::COMPONENT;
 use crate::omnia::Settings;
-use crate::omnia::secrets::SecretName;
+use crate::omnia::contents::SecretName;
 
 /// Places that are asked at the same time.
 const AT_ONCE: usize = 16;

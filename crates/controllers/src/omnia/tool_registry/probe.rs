@@ -1,20 +1,18 @@
 //! Programs that are MCP servers are never run here: a throw-away Pod asks each what tools it has, and its log says so.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api::kubeopencode::images::pull_policy;
 use api::omnia::{Handler, HandlerType, McpTransport, ToolRegistry, names};
 use engine::Decision;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, VolumeMount};
 use kube::ResourceExt;
 use serde_json::json;
 
 use super::observe::Observed;
 use crate::omnia::Settings;
 use crate::omnia::owner::{labels, owned};
-use crate::pod::{empty, mount, restricted, variable};
+use crate::pod::{self, Recipe, empty, mount, variable};
 
 /// The component that these Pods are.
 pub(crate) const COMPONENT: &str = "tool-probe";
@@ -118,37 +116,32 @@ fn pod(registry: &ToolRegistry, handler: &Handler, settings: &Settings) -> Resul
     let program = json!({ "command": config.command, "arguments": config.args, "directory": config.work_dir, "environment": config.env });
     let account = registry.spec.service_account_name.clone();
     let is_brought = image != own;
-    let mut main = container("server", image, if is_brought { BROUGHT_PROGRAM } else { OWN_PROGRAM }, "mcp-tools");
-    main.env = Some(vec![variable("MCP_PROGRAM", program.to_string())]);
-    let mut spec = PodSpec {
-        restart_policy: Some("Never".into()),
-        service_account_name: account.clone(),
-        active_deadline_seconds: Some(PATIENCE.as_secs()),
-        ..PodSpec::default()
+    let program_of_ours = if is_brought { BROUGHT_PROGRAM } else { OWN_PROGRAM };
+    let shared = if is_brought { vec![mount("tools", "/tools")] } else { Vec::new() };
+    let bring = is_brought.then(|| {
+        let env = vec![variable("TOOLS_DIR", "/tools")];
+        container("helper-init", own, [OWN_PROGRAM, "self-init"], env, shared.clone())
+    });
+    let env = vec![variable("MCP_PROGRAM", program.to_string())];
+    let recipe = Recipe {
+        init_containers: bring.into_iter().collect(),
+        containers: vec![container("server", image, [program_of_ours, "mcp-tools"], env, shared)],
+        volumes: is_brought.then(|| empty("tools")).into_iter().collect(),
+        restart_policy: Some("Never"),
+        service_account: account.clone(),
+        deadline: Some(PATIENCE.as_secs()),
+        ..Recipe::default()
     };
-    if is_brought {
-        let mut bring = container("helper-init", own, OWN_PROGRAM, "self-init");
-        bring.env = Some(vec![variable("TOOLS_DIR", "/tools")]);
-        bring.volume_mounts = Some(vec![mount("tools", "/tools")]);
-        main.volume_mounts = Some(vec![mount("tools", "/tools")]);
-        spec.init_containers = Some(vec![bring]);
-        spec.volumes = Some(vec![empty("tools")]);
-    }
-    spec.containers = vec![main];
     let text = format!("{program} {image} {account:?}");
     let uid = registry.uid().unwrap_or_default();
     let name = format!("{}-{}-{}", registry.name_any(), handler.name, names::digest([uid.as_str(), text.as_str()]));
-    let labels: BTreeMap<String, String> = labels(COMPONENT, &registry.name_any());
-    Ok(Pod { metadata: owned(registry, name, labels), spec: Some(spec), ..Pod::default() })
+    Ok(recipe.pod(owned(registry, name, labels(COMPONENT, &registry.name_any()))))
 }
 
-fn container(name: &str, image: &str, program: &str, verb: &str) -> Container {
+fn container(name: &str, image: &str, command: [&str; 2], env: Vec<EnvVar>, mounts: Vec<VolumeMount>) -> Container {
     Container {
-        name: name.into(),
-        image: Some(image.to_owned()),
-        image_pull_policy: Some(pull_policy(image).into()),
-        command: Some(vec![program.into(), verb.into()]),
-        security_context: Some(restricted()),
-        ..Container::default()
+        env: Some(env),
+        volume_mounts: (!mounts.is_empty()).then_some(mounts),
+        ..pod::container(name, image, command.map(Into::into).to_vec())
     }
 }
