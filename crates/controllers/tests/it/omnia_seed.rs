@@ -21,13 +21,13 @@
 //! | **Errors**: both are logged | `engine/tests/it/signals.rs` |
 //! | Transient: condition, back-off, retry | `what_cannot_be_written_is_said_and_tried_again`, `engine/tests/it/act.rs` (5 s to 5 min) |
 //! | Permanent: Failed, condition, not requeued | the three "fails until" tests above |
-//! | **Concurrency**: 1 worker, a flag, one worker for each object | `engine/tests/it/gate.rs`, `orrery/tests/it/controller.rs` |
+//! | **Concurrency**: 1 worker, a flag, one worker for each object | `engine/tests/it/gate.rs`, `orrery/src/policy.rs` |
 //! | **Requeuing**: success: not | `an_agent_is_built_and_runs`, `an_immediate_version_is_active_at_once` |
 //! | Waiting for a dependency: 30 s | `a_dependency_is_waited_for_thirty_seconds` |
 //! | Polling of what is outside | `servers_are_asked_again_every_minute` |
 //!
-//! Each line but the flag has been proved: its behaviour was taken out of the controllers, the engine, the router or the runtime
-//! (a watch that tells nobody, a phase that is never set, a variable, a condition or a retry left out: 83 such changes), its
+//! Each line has been proved: its behaviour was taken out of the controllers, the engine, the router, the runtime or the
+//! flags (a watch that tells nobody, a phase that is never set, a variable, a condition or a retry left out: 84 such changes), its
 //! test was run, and it failed.
 
 use std::sync::Arc;
