@@ -57,3 +57,32 @@ fn duration(text: &str) -> Result<Duration, String> {
     let parsed = api::duration::Duration(text.to_owned()).parse().map_err(|error| error.to_string())?;
     Duration::try_from(parsed).map_err(|_| format!("{text} is in the past"))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        policy: Options,
+    }
+
+    fn chosen(flags: &[&str]) -> controllers::Options {
+        let words = std::iter::once("orrery").chain(flags.iter().copied());
+        let line = Line::try_parse_from(words).expect("flags that there are");
+        line.policy.controllers(Usual { logs: None, workers: 1 })
+    }
+
+    #[test]
+    fn flags_reach_the_controllers() {
+        let facts = |options: controllers::Options| {
+            (options.engine.workers, options.omnia.facade_image, options.omnia.framework_image)
+        };
+        assert_eq!(facts(chosen(&[])), (1, None, None));
+        let flags = ["--workers", "7", "--facade-image", "f", "--framework-image", "r"];
+        assert_eq!(facts(chosen(&flags)), (7, Some("f".into()), Some("r".into())));
+    }
+}

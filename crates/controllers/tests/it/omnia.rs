@@ -147,6 +147,8 @@ fn an_invalid_spec_fails(#[case] extra: &str, #[case] field: &str) {
 #[case::version("  facade: {}\n  framework: { type: promptkit, version: '1.2' }", "spec.framework.version")]
 #[case::port("  facade: { port: 9000 }", "spec.facade.port")]
 #[case::media("  facade: {}\n  media: {}", "spec.media")]
+#[case::facade_of_others("  facade: { image: f:1 }", "spec.facade.image: f:1")]
+#[case::runtime_of_others("  facade: {}\n  framework: { type: custom, image: r:1 }", "spec.framework.image: r:1")]
 fn what_the_built_in_image_cannot_do_is_said(#[case] extra: &str, #[case] field: &str) {
     let runtime = RUNTIME.replace("  facade: { type: websocket }", extra);
     let (written, _) = failed(&decided_by_own(&observed(&runtime)));

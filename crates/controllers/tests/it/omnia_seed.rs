@@ -12,7 +12,7 @@
 //! | Beyond it: Secrets and `ConfigMaps` that it uses | `what_an_agent_takes_at_its_start_rolls_it` |
 //! | **`PromptPack`**: `ConfigMap` not found, invalid → Failed; watches `ConfigMaps` | `a_pack_without_valid_content_fails` |
 //! | Agents found; Immediate → `activeVersion`; notified; Active; watches `PromptPack` | `an_immediate_version_is_active_at_once` |
-//! | Agents pick it up with the next request | `orrery/tests/it/omnia.rs` |
+//! | Agents pick it up with the next request | `runtime/tests/it`, `orrery/tests/it/omnia.rs` |
 //! | Canary → `canaryVersion`; weight below 100 % → share of the traffic; 100 % → promoted | `a_canary_is_promoted_at_full_weight` |
 //! | Traffic is split, issues are noticed | `router/tests/it`, `omnia_canary.rs`, `orrery/tests/it/omnia_canary.rs` |
 //! | **`ToolRegistry`**: HTTP, gRPC → explicit schema; all, some, none → Ready, Degraded, Failed; `discoveredTools`; watches `ToolRegistry` | `a_registry_is_ready_degraded_or_failed_as_its_services_are` |
@@ -21,13 +21,13 @@
 //! | **Errors**: both are logged | `engine/tests/it/signals.rs` |
 //! | Transient: condition, back-off, retry | `what_cannot_be_written_is_said_and_tried_again`, `engine/tests/it/act.rs` (5 s to 5 min) |
 //! | Permanent: Failed, condition, not requeued | the three "fails until" tests above |
-//! | **Concurrency**: 1 worker, a flag, one worker for each object | `engine/tests/it/gate.rs`, `orrery/tests/it/controller.rs` |
+//! | **Concurrency**: 1 worker, a flag, one worker for each object | `engine/tests/it/gate.rs`, `orrery/src/policy.rs` |
 //! | **Requeuing**: success: not | `an_agent_is_built_and_runs`, `an_immediate_version_is_active_at_once` |
 //! | Waiting for a dependency: 30 s | `a_dependency_is_waited_for_thirty_seconds` |
 //! | Polling of what is outside | `servers_are_asked_again_every_minute` |
 //!
-//! Each line whose test is here or the engine's has been proved: its behaviour was taken out of the controllers or the engine
-//! (a watch that tells nobody, a phase that is never set, a variable, a condition or a retry left out: 77 such changes), its
+//! Each line has been proved: its behaviour was taken out of the controllers, the engine, the router, the runtime or the
+//! flags (a watch that tells nobody, a phase that is never set, a variable, a condition or a retry left out: 84 such changes), its
 //! test was run, and it failed.
 
 use std::sync::Arc;

@@ -80,6 +80,14 @@ fn validate(runtime: &AgentRuntime, facade: &Image, image: &Image) -> Result<(),
             "spec.facade.type: the built-in facade speaks no gRPC: name one that does in spec.facade.image".into(),
         );
     }
+    if facade.own != image.own && spec.facade.handler == HandlerMode::Runtime {
+        let (field, others) = if facade.own { ("framework", "runtime") } else { ("facade", "facade") };
+        return invalid(format!(
+            "spec.{field}.image: {} is the {others} of others, and the built-in facade and runtime know only each other: name both \
+             images (spec.facade.image, spec.framework.image, or the controller's flags) or neither",
+            if facade.own { &image.name } else { &facade.name },
+        ));
+    }
     let session = spec.session.as_ref().map(|session| session.type_).unwrap_or_default();
     if image.own && session != SessionType::Memory {
         let message = "the built-in runtime keeps sessions in memory only: name another in spec.framework.image";
