@@ -42,7 +42,7 @@ async fn free_slots_are_taken_in_the_order_of_creation() {
     world.until(HOUR, all_over).await;
     let mut pods = world.pods();
     // Their uids grow with time on this plane.
-    pods.sort_by_key(ResourceExt::uid);
+    pods.sort_by_key(|pod| pod.uid());
     let order: Vec<String> = pods.iter().map(|pod| pod.name_any().trim_end_matches("-pod").to_owned()).collect();
     assert_eq!(order, names);
 }

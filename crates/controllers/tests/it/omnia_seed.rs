@@ -57,7 +57,7 @@ async fn with_pack() -> World {
     world
 }
 
-fn deployments(world: &World) -> Vec<Deployment> {
+fn deployments(world: &World) -> Vec<Arc<Deployment>> {
     world.objects("apps/deployments")
 }
 
@@ -215,13 +215,14 @@ async fn an_immediate_version_is_active_at_once() {
     world.until(MINUTE, |world| status(world, "promptpacks")["agents"] == 2).await;
     let told = condition(&status(&world, "promptpacks"), "AgentsNotified");
     assert_eq!(told, ("True".into(), "AgentsNotified".into()));
-    let before: Vec<String> = deployments(&world).iter().map(hash).collect();
+    let before: Vec<String> = deployments(&world).iter().map(|deployment| hash(deployment)).collect();
     write_content(&world, "1.1.0", "b").await;
     world.change("PromptPack", "support", json!({ "spec": { "version": "1.1.0" } })).await;
     world.until(MINUTE, |world| status(world, "promptpacks")["activeVersion"] == "1.1.0").await;
     assert_eq!(status(&world, "promptpacks")["phase"], "Active");
-    let moved =
-        move |world: &World| deployments(world).iter().map(hash).zip(&before).all(|(now, before)| now != *before);
+    let moved = move |world: &World| {
+        deployments(world).iter().map(|deployment| hash(deployment)).zip(&before).all(|(now, before)| now != *before)
+    };
     world.until(MINUTE, moved).await;
     world.pass(MINUTE).await;
     rests(&mut world).await;

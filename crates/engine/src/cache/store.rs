@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use kube::Resource;
+use serde_json::Value;
 
 use crate::key::Key;
 
@@ -48,6 +49,24 @@ fn uid<K: Resource>(object: &K) -> &str {
     object.meta().uid.as_deref().unwrap_or_default()
 }
 
+/// What tells whether an object is news, read without taking the object apart.
+pub(super) struct Head {
+    pub(super) key: Key,
+    uid: String,
+    version: u64,
+}
+
+impl Head {
+    pub(super) fn of(value: &Value) -> Self {
+        let text = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
+        Self {
+            key: Key::new(text("namespace"), text("name")),
+            uid: text("uid").to_owned(),
+            version: text("resourceVersion").parse().unwrap_or(0),
+        }
+    }
+}
+
 impl<K: Resource> Store<K> {
     pub(super) fn get(&self, key: &Key) -> Option<Arc<K>> {
         self.objects.get(key).cloned()
@@ -85,16 +104,22 @@ impl<K: Resource> Store<K> {
         }
     }
 
-    /// A watch event said that the object is now like this.
-    pub(super) fn applied(&mut self, scope: &str, object: K) -> Option<Change<K>> {
-        self.saw(scope, version(&object));
-        self.put(object)
+    /// Whether this version of the object, or a later one, is known already.
+    pub(super) fn knows(&self, head: &Head) -> bool {
+        let has = |present: &Arc<K>| version(&**present) >= head.version;
+        self.gone.contains(&head.uid) || self.objects.get(&head.key).is_some_and(has)
+    }
+
+    /// A watch event told of this version; answers whether that is no news.
+    pub(super) fn heard(&mut self, scope: &str, head: &Head) -> bool {
+        self.saw(scope, head.version);
+        self.knows(head)
     }
 
     /// A watch event said that the object is gone.
-    pub(super) fn deleted(&mut self, scope: &str, object: &K) -> Option<Change<K>> {
-        self.saw(scope, version(object));
-        self.forget(&Key::of(object), uid(object))
+    pub(super) fn deleted(&mut self, scope: &str, head: &Head) -> Option<Change<K>> {
+        self.saw(scope, head.version);
+        self.forget(&head.key, &head.uid)
     }
 
     /// A list at `list_version` held exactly these objects of the scope.
@@ -134,7 +159,8 @@ impl<K: Resource> Store<K> {
         if uid(&**present) == gone { self.remove(key) } else { None }
     }
 
-    fn put(&mut self, object: K) -> Option<Change<K>> {
+    /// The object is now like this, unless something newer is known.
+    pub(super) fn put(&mut self, object: K) -> Option<Change<K>> {
         if self.gone.contains(uid(&object)) {
             return None;
         }
@@ -192,6 +218,14 @@ mod tests {
         pod
     }
 
+    fn head(pod: &Pod) -> Head {
+        Head::of(&serde_json::to_value(pod).expect("it is JSON"))
+    }
+
+    fn applied(store: &mut Store<Pod>, pod: Pod) -> Option<Change<Pod>> {
+        if store.heard("", &head(&pod)) { None } else { store.put(pod) }
+    }
+
     fn names(store: &Store<Pod>) -> Vec<String> {
         store
             .list("")
@@ -205,8 +239,8 @@ mod tests {
         let mut store = Store::default();
         store.replace("", vec![], "5");
         assert!(store.offer("", pod("a", "1", 7), true).is_some());
-        assert!(store.applied("", pod("a", "1", 7)).is_none(), "the echo");
-        assert!(store.applied("", pod("a", "1", 6)).is_none(), "older news");
+        assert!(applied(&mut store, pod("a", "1", 7)).is_none(), "the echo");
+        assert!(applied(&mut store, pod("a", "1", 6)).is_none(), "older news");
         assert_eq!(names(&store), ["a@7"]);
     }
 
@@ -214,10 +248,10 @@ mod tests {
     fn an_answer_that_arrives_after_the_delete_brings_nothing_back() {
         let mut store = Store::default();
         store.replace("", vec![], "5");
-        store.applied("", pod("a", "1", 6));
-        store.deleted("", &pod("a", "1", 8));
+        applied(&mut store, pod("a", "1", 6));
+        store.deleted("", &head(&pod("a", "1", 8)));
         assert!(store.offer("", pod("a", "1", 7), true).is_none());
-        assert!(store.applied("", pod("a", "1", 7)).is_none(), "a reordered event neither");
+        assert!(applied(&mut store, pod("a", "1", 7)).is_none(), "a reordered event neither");
         assert!(names(&store).is_empty());
     }
 
@@ -238,9 +272,9 @@ mod tests {
         let mut store = Store::default();
         store.replace("", vec![pod("a", "1", 3)], "5");
         store.forget(&Key::new("n", "a"), "1");
-        assert!(store.applied("", pod("a", "1", 6)).is_none(), "an event from before the delete");
-        assert!(store.applied("", pod("a", "2", 8)).is_some());
-        assert!(store.deleted("", &pod("a", "1", 7)).is_none(), "the late delete of the first");
+        assert!(applied(&mut store, pod("a", "1", 6)).is_none(), "an event from before the delete");
+        assert!(applied(&mut store, pod("a", "2", 8)).is_some());
+        assert!(store.deleted("", &head(&pod("a", "1", 7))).is_none(), "the late delete of the first");
         assert_eq!(names(&store), ["a@8"]);
     }
 
