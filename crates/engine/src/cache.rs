@@ -97,6 +97,10 @@ impl<K: Cached> Cache<K> {
         self.store.read().get(key)
     }
 
+    pub(crate) fn is_heard(&self, key: &Key) -> bool {
+        self.store.read().is_heard(key)
+    }
+
     pub(crate) fn list(&self, namespace: &str) -> Vec<Arc<K>> {
         self.store.read().list(namespace)
     }

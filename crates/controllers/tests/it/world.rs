@@ -197,6 +197,13 @@ impl World {
         self.objects("/pods")
     }
 
+    /// Lets the processes hear everything, before they do anything about it.
+    pub async fn tell(&mut self) {
+        for process in &mut self.processes {
+            process.catch_up().await;
+        }
+    }
+
     /// Lets the controllers work until nothing is ready; a process that ended is started again.
     async fn work(&mut self) {
         for _ in 0..3000 {
@@ -241,9 +248,7 @@ impl World {
     /// Whether nobody has anything to do, even when everybody knows everything.
     async fn is_at_rest(&mut self) -> bool {
         let now = self.clock.now();
-        for process in &mut self.processes {
-            process.catch_up().await;
-        }
+        self.tell().await;
         let idle = |process: &Process| {
             let due = process.engine.next_timer().is_some_and(|timer| timer <= now);
             !process.faults.is_dead() && !due && process.engine.ready().is_empty()

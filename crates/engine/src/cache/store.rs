@@ -27,6 +27,8 @@ pub(super) struct Store<K> {
     seen: HashMap<String, u64>,
     gone: HashSet<String>,
     gone_order: VecDeque<String>,
+    /// Objects known from a write or a live read of this process before the watch told of them.
+    early: HashSet<String>,
 }
 
 impl<K> Default for Store<K> {
@@ -37,6 +39,7 @@ impl<K> Default for Store<K> {
             seen: HashMap::new(),
             gone: HashSet::new(),
             gone_order: VecDeque::new(),
+            early: HashSet::new(),
         }
     }
 }
@@ -110,9 +113,15 @@ impl<K: Resource> Store<K> {
         self.gone.contains(&head.uid) || self.objects.get(&head.key).is_some_and(has)
     }
 
+    /// Whether a watch or a list told of the object, so that everything older is known too.
+    pub(super) fn is_heard(&self, key: &Key) -> bool {
+        self.objects.get(key).is_some_and(|object| !self.early.contains(uid(&**object)))
+    }
+
     /// A watch event told of this version; answers whether that is no news.
     pub(super) fn heard(&mut self, scope: &str, head: &Head) -> bool {
         self.saw(scope, head.version);
+        self.early.remove(&head.uid);
         self.knows(head)
     }
 
@@ -135,6 +144,9 @@ impl<K: Resource> Store<K> {
             .map(|(key, object)| (key.clone(), uid(&**object).to_owned()))
             .collect();
         let mut changes: Vec<_> = missing.iter().filter_map(|(key, uid)| self.forget(key, uid)).collect();
+        for object in &objects {
+            self.early.remove(uid(object));
+        }
         changes.extend(objects.into_iter().filter_map(|object| self.put(object)));
         self.saw(scope, list_version);
         changes
@@ -149,12 +161,24 @@ impl<K: Resource> Store<K> {
             return if newer { self.remove(&key) } else { None };
         }
         let newer_than_watch = self.seen.get(scope).is_some_and(|seen| version(&object) > *seen);
-        if newer_than_watch || self.objects.contains_key(&key) { self.put(object) } else { None }
+        if self.objects.contains_key(&key) {
+            return self.put(object);
+        }
+        if !newer_than_watch {
+            return None;
+        }
+        let new = uid(&object).to_owned();
+        let change = self.put(object);
+        if change.is_some() {
+            self.early.insert(new);
+        }
+        change
     }
 
     /// The incarnation is gone for good.
     pub(super) fn forget(&mut self, key: &Key, gone: &str) -> Option<Change<K>> {
         self.bury(gone.to_owned());
+        self.early.remove(gone);
         let present = self.objects.get(key)?;
         if uid(&**present) == gone { self.remove(key) } else { None }
     }
@@ -232,6 +256,21 @@ mod tests {
             .iter()
             .map(|pod| format!("{}@{}", pod.metadata.name.as_deref().unwrap_or_default(), version(&**pod)))
             .collect()
+    }
+
+    #[test]
+    fn what_we_made_is_known_at_once_and_heard_of_when_the_watch_tells() {
+        let mut store = Store::default();
+        store.replace("", vec![pod("a", "1", 3)], "3");
+        let key = |name: &str| Key::new("n", name);
+        assert!(store.is_heard(&key("a")), "a list tells of everything");
+        store.offer("", pod("b", "2", 5), true);
+        assert!(store.get(&key("b")).is_some() && !store.is_heard(&key("b")));
+        store.offer("", pod("b", "2", 6), true);
+        applied(&mut store, pod("c", "3", 4));
+        assert!(!store.is_heard(&key("b")), "neither our next write nor the news of another changes that");
+        assert!(applied(&mut store, pod("b", "2", 5)).is_none(), "the echo is no change");
+        assert!(store.is_heard(&key("b")));
     }
 
     #[test]
