@@ -33,7 +33,9 @@ ui/dist/index.html: ui/node_modules/.package-lock.json ui/index.html ui/vite.con
 test: ui ## Run every test that needs neither Go nor a cluster
 	@scripts/tools build test
 	cd ui && npm test --silent
-	$(CARGO) test --workspace --locked
+	@rm -rf $(BUILT)/faults && mkdir -p $(BUILT)/faults
+	ORRERY_FAULTS=$(BUILT)/faults $(CARGO) test --workspace --locked
+	@awk -F'|' '{ runs += $$4 } END { print "fault harness: " runs " runs of " NR " scenarios" }' $(BUILT)/faults/*
 	@$(MAKE) --no-print-directory test-browser
 
 test-browser: ui ## Every page and action in a real Chromium, and made-up requests, against a real plane

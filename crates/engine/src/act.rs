@@ -84,7 +84,7 @@ impl Applier {
         };
         let memory = (format!("{}.{}", resource.plural, resource.group), key.clone());
         let mut hasher = DefaultHasher::new();
-        object.value.to_string().hash(&mut hasher);
+        object.value.hash(&mut hasher);
         let hash = hasher.finish();
 
         let mut body = object.value.clone();

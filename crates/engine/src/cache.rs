@@ -5,6 +5,7 @@
 //! listing and watching is done here (see [`reflector`]) and not by `kube::runtime`.
 
 use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -26,7 +27,7 @@ mod reflector;
 mod store;
 
 pub use store::Change;
-use store::Store;
+use store::{Head, Store};
 
 /// A kind that can be cached.
 pub trait Cached: Resource<DynamicType = ()> + DeserializeOwned + Serialize + Clone + Send + Sync + 'static {}
@@ -96,6 +97,10 @@ impl<K: Cached> Cache<K> {
         self.store.read().get(key)
     }
 
+    pub(crate) fn is_heard(&self, key: &Key) -> bool {
+        self.store.read().is_heard(key)
+    }
+
     pub(crate) fn list(&self, namespace: &str) -> Vec<Arc<K>> {
         self.store.read().list(namespace)
     }
@@ -124,8 +129,19 @@ impl<K: Cached> Cache<K> {
         }
     }
 
-    fn selects(&self, object: &K) -> bool {
-        self.selector.selects_all() || self.selector.matches(object.labels())
+    /// A watch event said that the object is now like this. Most events repeat what this process wrote itself: those are
+    /// not even taken apart.
+    fn applied(&self, scope: &str, value: &Value) -> Option<Change<K>> {
+        let head = Head::of(value);
+        if self.store.write().heard(scope, &head) {
+            return None;
+        }
+        let object = self.parse(value)?;
+        self.store.write().put(object)
+    }
+
+    fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.selector.selects_all() || self.selector.matches(labels)
     }
 
     fn announce(&self, changes: impl IntoIterator<Item = Change<K>>) {
@@ -149,9 +165,12 @@ impl<K: Cached> AnyCache for Cache<K> {
     }
 
     fn offer(&self, value: &Value) {
+        if self.store.read().knows(&Head::of(value)) {
+            return;
+        }
         let Some(object) = self.parse(value) else { return };
         let Some(scope) = self.scope_of(object.meta().namespace.as_deref().unwrap_or_default()) else { return };
-        let selects = self.selects(&object);
+        let selects = self.selects(object.labels());
         let change = self.store.write().offer(scope, object, selects);
         self.announce(change);
     }
@@ -163,12 +182,8 @@ impl<K: Cached> AnyCache for Cache<K> {
 
     fn deliver(&self, scope: &str, event: WatchEvent<Value>) {
         let change = match event {
-            WatchEvent::Added(value) | WatchEvent::Modified(value) => {
-                self.parse(&value).and_then(|object| self.store.write().applied(scope, object))
-            }
-            WatchEvent::Deleted(value) => {
-                self.parse(&value).and_then(|object| self.store.write().deleted(scope, &object))
-            }
+            WatchEvent::Added(value) | WatchEvent::Modified(value) => self.applied(scope, &value),
+            WatchEvent::Deleted(value) => self.store.write().deleted(scope, &Head::of(&value)),
             WatchEvent::Bookmark(bookmark) => {
                 self.store.write().seen(scope, &bookmark.metadata.resource_version);
                 None
@@ -182,12 +197,11 @@ impl<K: Cached> AnyCache for Cache<K> {
         let (WatchEvent::Added(value) | WatchEvent::Modified(value) | WatchEvent::Deleted(value)) = event else {
             return;
         };
-        let namespace = value.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
-        let Some(scope) = self.scope_of(namespace) else { return };
-        let Some(object) = self.parse(value).filter(|object| self.selects(object)) else { return };
+        let head = Head::of(value);
+        let Some(scope) = self.scope_of(&head.key.namespace).filter(|_| self.selects(&labels(value))) else { return };
         let change = match event {
-            WatchEvent::Deleted(_) => self.store.write().deleted(scope, &object),
-            _ => self.store.write().applied(scope, object),
+            WatchEvent::Deleted(_) => self.store.write().deleted(scope, &head),
+            _ => self.applied(scope, value),
         };
         self.announce(change);
     }
@@ -219,6 +233,11 @@ impl<K: Cached> AnyCache for Cache<K> {
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }
+}
+
+fn labels(value: &Value) -> BTreeMap<String, String> {
+    let labels = value["metadata"]["labels"].as_object().into_iter().flatten();
+    labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
 }
 
 fn is_namespaced<K: Cached>() -> bool {
@@ -277,6 +296,14 @@ impl Caches {
         for cache in self.of_resource(resource) {
             cache.forget(key, uid);
         }
+    }
+
+    /// Lists one kind again.
+    pub(crate) async fn refresh(&self, resource: &ApiResource, client: &Client) -> Result<(), Error> {
+        for cache in self.of_resource(resource) {
+            cache.refresh(client.clone()).await?;
+        }
+        Ok(())
     }
 
     pub(crate) fn deliver(&self, resource: &ApiResource, event: &WatchEvent<Value>) {

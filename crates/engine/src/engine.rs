@@ -165,14 +165,25 @@ impl Engine {
         Ok(())
     }
 
+    /// Lists one kind again: what a watch of it that lost its place does.
+    pub async fn relist(&self, resource: &ApiResource) -> Result<(), Error> {
+        self.caches.refresh(resource, &self.client).await
+    }
+
     /// Hands a watch event to the caches of its kind.
     pub fn deliver(&self, resource: &ApiResource, event: &WatchEvent<Value>) {
         self.caches.deliver(resource, event);
     }
 
-    /// The kinds that are watched.
+    /// The kinds that are watched, each once.
     pub fn watched(&self) -> Vec<ApiResource> {
-        self.caches.all().iter().map(|cache| cache.resource().clone()).collect()
+        let mut kinds: Vec<ApiResource> = Vec::new();
+        for cache in self.caches.all() {
+            if !kinds.contains(cache.resource()) {
+                kinds.push(cache.resource().clone());
+            }
+        }
+        kinds
     }
 
     /// The controllers' names.

@@ -39,6 +39,12 @@ impl View {
         self.cache::<K>().get(key)
     }
 
+    /// Whether the watch has told of an object. One's own creations are cached before that, and then older objects of
+    /// others may still be unknown.
+    pub fn is_heard<K: Cached>(&self, key: &Key) -> bool {
+        self.cache::<K>().is_heard(key)
+    }
+
     /// The cached objects of a namespace, or of all when it is empty, ordered by key.
     pub fn list<K: Cached>(&self, namespace: &str) -> Vec<Arc<K>> {
         self.cache::<K>().list(namespace)

@@ -21,6 +21,8 @@ mod shape;
 mod typed;
 mod updater;
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value, json};
 
 pub use managers::Operation;
@@ -73,6 +75,8 @@ const SYSTEM_FIELDS: &[&[&str]] = &[
     &["metadata", "uid"],
 ];
 
+static SYSTEM: LazyLock<Set> = LazyLock::new(|| Set::of_fields(SYSTEM_FIELDS));
+
 /// Who owned the fields of an object that nobody managed.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
@@ -86,13 +90,14 @@ pub fn apply(
     force: bool,
 ) -> Result<Value, Status> {
     check(kind, config)?;
-    let before = live.cloned().unwrap_or_else(|| empty(kind));
-    let mut managers = Managers::decode(&before)
+    let nothing = empty(kind);
+    let before = live.unwrap_or(&nothing);
+    let mut managers = Managers::decode(before)
         .map_err(|error| Status::internal(format!("failed to decode managed fields: {error}")))?;
     let before = without_managers(before);
     if managers.0.is_empty() && live.is_some() {
         let previous = Writer { manager: BEFORE_FIRST_APPLY, ..writer };
-        managers = own_changes(kind, &empty(kind), &before, managers, previous);
+        managers = own_changes(kind, &nothing, &before, managers, previous);
     }
 
     let applier = Identity::new(writer.manager, Operation::Apply, kind.api_version, kind.subresource);
@@ -123,12 +128,13 @@ pub fn update(kind: &Kind<'_>, live: Option<&Value>, new: Value, writer: Writer<
     let nothing = empty(kind);
     let live_object = live.unwrap_or(&nothing);
     let managers = Managers::before_update(live_object, &new, kind.subresource);
-    let mut object = without_managers(new);
+    let mut object = new;
+    drop_managers(&mut object);
     // An object that nobody manages stays so until the first apply; a new one is managed.
     if managers.0.is_empty() && live.is_some() {
         return object;
     }
-    let before = without_managers(live_object.clone());
+    let before = without_managers(live_object);
     let mut managers = own_changes(kind, &before, &object, managers, writer);
     managers.merge_oldest_updaters();
     managers.encode_into(&mut object);
@@ -141,24 +147,26 @@ pub fn keep_times(live: &Value, new: &mut Value) {
     let (Some(old_managers), Some(new_managers)) = (managed_fields(live), managed_fields(new)) else {
         return;
     };
-    if timeless(old_managers) != timeless(new_managers) {
-        return;
-    }
-    if without_managers(live.clone()) == without_managers(new.clone()) {
+    let (before, after) = (timeless(old_managers), timeless(new_managers));
+    let same = |part: &str, left: &Value, right: &Value| but(part, left).eq(but(part, right));
+    let is_same = same("metadata", live, new) && same("managedFields", &live["metadata"], &new["metadata"]);
+    if before.eq(after) && is_same {
         new["metadata"]["managedFields"] = old_managers.clone();
     }
+}
+
+/// The members of an object but one.
+fn but<'a>(part: &'a str, object: &'a Value) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    object.as_object().into_iter().flatten().filter(move |(name, _)| *name != part)
 }
 
 fn managed_fields(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields")
 }
 
-fn timeless(entries: &Value) -> Value {
-    let mut entries = entries.clone();
-    for entry in entries.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
-        entry.remove("time");
-    }
-    entries
+/// The entries of managers, each without its time.
+fn timeless(entries: &Value) -> impl Iterator<Item = Vec<(&String, &Value)>> {
+    entries.as_array().into_iter().flatten().map(|entry| but("time", entry).collect())
 }
 
 /// Refuses a configuration that cannot be merged.
@@ -188,7 +196,7 @@ fn check(kind: &Kind<'_>, config: &Value) -> Result<(), Status> {
 /// Gives the fields that a write changed to its manager.
 fn own_changes(kind: &Kind<'_>, live: &Value, new: &Value, managers: Managers, writer: Writer<'_>) -> Managers {
     let (changed, mut managers) = Updater::new(kind).update(live, new, managers);
-    let changed = changed.difference(&Set::of_fields(SYSTEM_FIELDS));
+    let changed = changed.difference(&SYSTEM);
     if !changed.is_empty() {
         let identity = Identity::new(writer.manager, Operation::Update, kind.api_version, kind.subresource);
         let owned = managers.0.entry(identity).or_insert_with(|| Owned {
@@ -204,16 +212,28 @@ fn own_changes(kind: &Kind<'_>, live: &Value, new: &Value, managers: Managers, w
 
 fn strip_system_fields(managers: &mut Managers, identity: &Identity) {
     if let Some(owned) = managers.0.get_mut(identity) {
-        owned.fields = owned.fields.difference(&Set::of_fields(SYSTEM_FIELDS));
+        owned.fields = owned.fields.difference(&SYSTEM);
     }
     managers.drop_empty();
 }
 
-fn without_managers(mut object: Value) -> Value {
+fn drop_managers(object: &mut Value) {
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.remove("managedFields");
     }
-    object
+}
+
+/// A copy without the managers, which are often half of an object.
+fn without_managers(object: &Value) -> Value {
+    let Some(members) = object.as_object() else { return object.clone() };
+    let copy = |(name, value): (&String, &Value)| match value {
+        Value::Object(metadata) if name == "metadata" => {
+            let kept = metadata.iter().filter(|(name, _)| *name != "managedFields");
+            (name.clone(), Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect()))
+        }
+        _ => (name.clone(), value.clone()),
+    };
+    Value::Object(members.iter().map(copy).collect())
 }
 
 /// An object of which nothing has been written. Built-in kinds have parts that are always there

@@ -131,7 +131,13 @@ impl Service<Request<Body>> for Between {
         if self.faults.is_dead() {
             return Box::pin(async { Err("the process has ended".into()) });
         }
-        let is_write = request.method() != Method::GET && !request.uri().path().contains("/events");
+        let is_event = request.uri().path().contains("/events");
+        if is_event && request.method() == Method::POST {
+            // Nothing here reads Events: one is answered as the plane would, and not carried out.
+            let answer = Response::new(axum::body::Body::new(request.into_body()));
+            return Box::pin(async { Ok(answer) });
+        }
+        let is_write = request.method() != Method::GET && !is_event;
         if is_write && self.faults.is_closed(request.uri().path()) {
             return Box::pin(async { Ok(axum::http::StatusCode::SERVICE_UNAVAILABLE.into_response()) });
         }

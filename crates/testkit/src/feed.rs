@@ -11,8 +11,8 @@ use crate::{Chance, Plane};
 pub struct Feed {
     watches: Vec<(ApiResource, Watch)>,
     pending: Vec<(ApiResource, WatchEvent<Value>)>,
-    /// Something was lost that only a list can tell.
-    pub lost: bool,
+    /// Kinds of which something was lost that only a list can tell.
+    pub lost: Vec<ApiResource>,
 }
 
 impl Feed {
@@ -23,7 +23,8 @@ impl Feed {
             let watch = plane.store().watch(&scope, plane.store().revision()).expect("the present can be watched");
             (kind, watch)
         };
-        Self { watches: kinds.into_iter().map(follow).collect(), pending: Vec::new(), lost: true }
+        let watches = kinds.iter().cloned().map(follow).collect();
+        Self { watches, pending: Vec::new(), lost: kinds }
     }
 
     /// Some of what has happened, in some order; what is lost is lost until the next list.
@@ -34,8 +35,10 @@ impl Feed {
             let index = chance.below(self.pending.len());
             match chance.below(8) {
                 0 => {
-                    self.pending.swap_remove(index);
-                    self.lost = true;
+                    let (kind, _) = self.pending.swap_remove(index);
+                    if !self.lost.contains(&kind) {
+                        self.lost.push(kind);
+                    }
                 }
                 1 => heard.push(self.pending[index].clone()),
                 _ => heard.push(self.pending.swap_remove(index)),

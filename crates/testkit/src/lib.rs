@@ -24,4 +24,4 @@ pub mod up;
 pub use chance::Chance;
 pub use feed::Feed;
 pub use http::Answer;
-pub use plane::Plane;
+pub use plane::{Plane, Reader};

@@ -1,5 +1,7 @@
 //! An embedded plane of one's own.
 
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use apiserver::access::Access;
@@ -7,6 +9,7 @@ use apiserver::pods::PodAccess;
 use apiserver::tokens::Tokens;
 use apiserver::user::User;
 use apiserver::{ApiServer, Config};
+use parking_lot::Mutex;
 use store::Store;
 use tempfile::TempDir;
 
@@ -70,6 +73,11 @@ impl Plane {
         entries.iter().map(read).collect()
     }
 
+    /// Reads the objects of a namespace, for those who look at them again and again.
+    pub fn reader(self: &Arc<Self>, namespace: &str) -> Reader {
+        Reader { plane: Arc::clone(self), namespace: namespace.to_owned(), read: Mutex::default() }
+    }
+
     /// Where the plane keeps its files.
     pub fn directory(&self) -> &std::path::Path {
         self.directory.path()
@@ -93,6 +101,37 @@ impl Plane {
     /// A client with an identity of its own; roles decide what it may do.
     pub fn client_as(&self, user: User) -> kube::Client {
         kube::Client::new(self.server.service_as(user), "default")
+    }
+}
+
+/// An object, taken apart.
+type Read = Arc<dyn Any + Send + Sync>;
+
+/// The objects of a namespace, straight from the store. No version of an object is taken apart twice.
+pub struct Reader {
+    plane: Arc<Plane>,
+    namespace: String,
+    read: Mutex<HashMap<(TypeId, store::Key), (store::Revision, Read)>>,
+}
+
+impl Reader {
+    /// The objects of a kind (`apps/deployments`, `/pods`).
+    pub fn objects<K: serde::de::DeserializeOwned + Send + Sync + 'static>(&self, resource: &str) -> Vec<Arc<K>> {
+        let scope = store::Scope::namespace(resource, &self.namespace);
+        let page = self.plane.store.list(&scope, &store::Paging::default()).expect("the present can be read");
+        page.entries.iter().map(|entry| self.object(entry)).collect()
+    }
+
+    fn object<K: serde::de::DeserializeOwned + Send + Sync + 'static>(&self, entry: &store::Entry) -> Arc<K> {
+        let mut read = self.read.lock();
+        let place = (TypeId::of::<K>(), entry.key.clone());
+        let known = read.get(&place).filter(|(revision, _)| *revision == entry.revision);
+        if let Some(object) = known.and_then(|(_, object)| Arc::clone(object).downcast::<K>().ok()) {
+            return object;
+        }
+        let object: Arc<K> = Arc::new(serde_json::from_slice(&entry.value).expect("stored objects are JSON"));
+        read.insert(place, (entry.revision, Arc::clone(&object) as Read));
+        object
     }
 }
 

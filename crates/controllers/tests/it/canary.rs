@@ -1,6 +1,7 @@
 //! A stand-in for the routers of canaries, and what must hold of canaries after every step.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::omnia::names::{self, COMPONENT_LABEL, CONTENT_ANNOTATION, HASH_ANNOTATION};
 use api::omnia::routing::{ROUTING_KEY, Report, Routing, Tally};
@@ -11,7 +12,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use orrery_controllers::ask::{Ask, Server};
 use serde_json::{Value, json};
-use testkit::Plane;
+use testkit::Reader;
 
 use crate::world::World;
 
@@ -56,7 +57,7 @@ impl World {
     pub async fn routers(&self) -> bool {
         let api = self.api::<Pod>();
         let deployments = self.objects::<Deployment>("apps/deployments");
-        let pods: Vec<Pod> = self.pods().into_iter().filter(is_router).collect();
+        let pods: Vec<Arc<Pod>> = self.pods().into_iter().filter(|pod| is_router(pod)).collect();
         let mut changed = false;
         for deployment in deployments.iter().filter(|deployment| component(deployment.labels()) == "router") {
             let name = format!("{}-0", deployment.name_any());
@@ -95,8 +96,8 @@ struct Promise {
 
 impl Memory {
     /// While sessions are at the new version it is there, the router leads to it, and neither side plays something else.
-    pub fn broken(&mut self, plane: &Plane, namespace: &str) -> Option<String> {
-        let maps: Vec<ConfigMap> = plane.objects("/configmaps", namespace);
+    pub fn broken(&mut self, reader: &Reader) -> Option<String> {
+        let maps: Vec<Arc<ConfigMap>> = reader.objects("/configmaps");
         let routed = maps.iter().filter(|map| map.labels().get(COMPONENT_LABEL).is_some_and(|label| label == "router"));
         let told: BTreeMap<String, Routing> = routed
             .filter_map(|map| Some((map.name_any().strip_suffix("-router")?.to_owned(), routing(map)?)))
@@ -105,8 +106,8 @@ impl Memory {
             self.promised.clear();
             return None;
         }
-        let deployments: Vec<Deployment> = plane.objects("apps/deployments", namespace);
-        let services: Vec<Service> = plane.objects("/services", namespace);
+        let deployments: Vec<Arc<Deployment>> = reader.objects("apps/deployments");
+        let services: Vec<Arc<Service>> = reader.objects("/services");
         let promises = told.into_iter().map(|(agent, routing)| {
             let find = |name: &str| deployments.iter().find(|deployment| deployment.name_any() == name);
             let hash = |deployment: &Deployment| {
@@ -115,9 +116,13 @@ impl Memory {
             };
             let canary =
                 find(&names::canary(&agent)).and_then(|made| made.annotations().get(CONTENT_ANNOTATION).cloned());
-            let promise = Promise { weight: routing.weight, canary, stable: find(&agent).and_then(hash) };
+            let promise = Promise { weight: routing.weight, canary, stable: find(&agent).and_then(|made| hash(made)) };
             let selects = |service: &Service| service.spec.as_ref().unwrap().selector.clone().unwrap_or_default();
-            let service = services.iter().find(|service| service.name_any() == agent).map(selects).unwrap_or_default();
+            let service = services
+                .iter()
+                .find(|service| service.name_any() == agent)
+                .map(|service| selects(service))
+                .unwrap_or_default();
             let broken = match self.promised.get(&agent) {
                 _ if promise.weight > 0 && promise.canary.is_none() => {
                     Some("sessions go to a Deployment that is not there")

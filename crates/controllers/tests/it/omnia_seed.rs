@@ -63,7 +63,7 @@ async fn with_pack() -> World {
     world
 }
 
-fn deployments(world: &World) -> Vec<Deployment> {
+fn deployments(world: &World) -> Vec<Arc<Deployment>> {
     world.objects("apps/deployments")
 }
 
@@ -229,7 +229,7 @@ async fn an_immediate_version_is_active_at_once() {
     world.until(MINUTE, |world| status(world, "promptpacks")["agents"] == 2).await;
     let told = condition(&status(&world, "promptpacks"), "AgentsNotified");
     assert_eq!(told, ("True".into(), "AgentsNotified".into()));
-    let before: Vec<String> = deployments(&world).iter().map(hash).collect();
+    let before: Vec<String> = deployments(&world).iter().map(|deployment| hash(deployment)).collect();
     write_content(&world, "1.1.0", "b").await;
     world.work().await;
     assert_eq!(status(&world, "promptpacks")["activeVersion"], "1.0.0", "nobody wants it yet");
@@ -238,8 +238,9 @@ async fn an_immediate_version_is_active_at_once() {
     world.work().await;
     let active = status(&world, "promptpacks");
     assert_eq!((&active["activeVersion"], &active["phase"]), (&json!("1.1.0"), &json!("Active")));
-    let moved =
-        move |world: &World| deployments(world).iter().map(hash).zip(&before).all(|(now, before)| now != *before);
+    let moved = move |world: &World| {
+        deployments(world).iter().map(|deployment| hash(deployment)).zip(&before).all(|(now, before)| now != *before)
+    };
     world.until(MINUTE, moved).await;
     world.pass(MINUTE).await;
     rests(&mut world).await;

@@ -49,7 +49,7 @@ fn hourly(world: &World) -> String {
     format!("{} * * * *", first.as_second() / 60 % 60)
 }
 
-fn cron(schedule: &str, policy: &str, extra: &str) -> String {
+pub fn cron(schedule: &str, policy: &str, extra: &str) -> String {
     let task = "taskTemplate: { spec: { templateRef: { name: dev }, description: x } }";
     object("CronTask", "c", &format!("schedule: '{schedule}', concurrencyPolicy: {policy}, {extra} {task}"))
 }

@@ -17,7 +17,7 @@ use orrery_controllers::Options;
 use orrery_controllers::kubeopencode::session::NoSessions;
 use serde_json::{Value, json};
 use testkit::faults::{Fault, Faults};
-use testkit::{Chance, Feed, Plane};
+use testkit::{Chance, Feed, Plane, Reader};
 
 use crate::canary::{self, Routers};
 
@@ -57,6 +57,8 @@ struct Process {
 
 pub struct World {
     pub plane: Arc<Plane>,
+    client: kube::Client,
+    reader: Reader,
     /// Runs share a plane, because installing the definitions takes longest; each has a namespace of its own.
     pub namespace: String,
     pub clock: VirtualClock,
@@ -83,7 +85,8 @@ struct Memory {
 
 impl World {
     pub async fn on(plane: Arc<Plane>, namespace: &str, weather: Weather, install: Install) -> Self {
-        let namespaces: Api<Namespace> = Api::all(plane.client());
+        let client = plane.client();
+        let namespaces: Api<Namespace> = Api::all(client.clone());
         let metadata = ObjectMeta { name: Some(namespace.into()), ..ObjectMeta::default() };
         namespaces.create(&PostParams::default(), &Namespace { metadata, ..Namespace::default() }).await.unwrap();
         let clock = VirtualClock::at(Timestamp::from_second(Timestamp::now().as_second()).unwrap());
@@ -92,24 +95,14 @@ impl World {
             Weather::Late(seed) | Weather::Stale(seed) => (seed, 1),
             Weather::Leaders(seed) | Weather::Storm(seed) => (seed, 2),
         };
-        Self::with(plane, namespace, weather, install, clock, Chance::of(seed), processes)
-    }
-
-    fn with(
-        plane: Arc<Plane>,
-        namespace: &str,
-        weather: Weather,
-        install: Install,
-        clock: VirtualClock,
-        chance: Chance,
-        processes: usize,
-    ) -> Self {
         let mut world = Self {
+            reader: plane.reader(namespace),
             plane,
+            client,
             namespace: namespace.into(),
             clock,
             weather,
-            chance,
+            chance: Chance::of(seed),
             install,
             processes: Vec::new(),
             most: None,
@@ -158,9 +151,9 @@ impl World {
         let group = if omnia.contains(&kind) { "omnia.altairalabs.ai" } else { "kubeopencode.io" };
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1alpha1", kind));
         if kind == "KubeOpenCodeConfig" {
-            Api::all_with(self.plane.client(), &resource)
+            Api::all_with(self.client.clone(), &resource)
         } else {
-            Api::namespaced_with(self.plane.client(), &self.namespace, &resource)
+            Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
         }
     }
 
@@ -188,20 +181,27 @@ impl World {
     where
         K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
     {
-        Api::namespaced(self.plane.client(), &self.namespace)
+        Api::namespaced(self.client.clone(), &self.namespace)
     }
 
     /// The objects of a kind (`apps/deployments`) in the world's namespace.
-    pub fn objects<K: serde::de::DeserializeOwned>(&self, resource: &str) -> Vec<K> {
-        self.plane.objects(resource, &self.namespace)
+    pub fn objects<K: serde::de::DeserializeOwned + Send + Sync + 'static>(&self, resource: &str) -> Vec<Arc<K>> {
+        self.reader.objects(resource)
     }
 
-    pub fn tasks(&self) -> Vec<Task> {
-        self.plane.objects("kubeopencode.io/tasks", &self.namespace)
+    pub fn tasks(&self) -> Vec<Arc<Task>> {
+        self.objects("kubeopencode.io/tasks")
     }
 
-    pub fn pods(&self) -> Vec<Pod> {
-        self.plane.objects("/pods", &self.namespace)
+    pub fn pods(&self) -> Vec<Arc<Pod>> {
+        self.objects("/pods")
+    }
+
+    /// Lets the processes hear everything, before they do anything about it.
+    pub async fn tell(&mut self) {
+        for process in &mut self.processes {
+            process.catch_up().await;
+        }
     }
 
     /// Lets the controllers work until nothing is ready; a process that ended is started again.
@@ -230,14 +230,17 @@ impl World {
     }
 
     async fn delete_in_haste(&self) {
+        if !self.hasty {
+            return;
+        }
         let scheduled = |task: &Task| {
             task.labels().contains_key(names::CRON_TASK_LABEL) && task.metadata.deletion_timestamp.is_none()
         };
-        for task in self.tasks().iter().filter(|task| self.hasty && scheduled(task)) {
+        for task in self.tasks().iter().filter(|task| scheduled(task)) {
             self.delete("Task", &task.name_any()).await;
         }
-        let over = |pod: &&Pod| pod.finalizers().is_empty() && has_ended(pod);
-        for pod in self.pods().iter().filter(|_| self.hasty).filter(over) {
+        let over = |pod: &Pod| pod.finalizers().is_empty() && has_ended(pod);
+        for pod in self.pods().iter().filter(|pod| over(pod)) {
             let _ = self.api::<Pod>().delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await;
         }
     }
@@ -245,9 +248,7 @@ impl World {
     /// Whether nobody has anything to do, even when everybody knows everything.
     async fn is_at_rest(&mut self) -> bool {
         let now = self.clock.now();
-        for process in &mut self.processes {
-            process.catch_up().await;
-        }
+        self.tell().await;
         let idle = |process: &Process| {
             let due = process.engine.next_timer().is_some_and(|timer| timer <= now);
             !process.faults.is_dead() && !due && process.engine.ready().is_empty()
@@ -310,17 +311,17 @@ impl World {
             return;
         }
         let (tasks, pods) = (self.tasks(), self.pods());
-        let templates: Vec<AgentTemplate> = self.objects("kubeopencode.io/agenttemplates");
-        let agents: Vec<Agent> = self.objects("kubeopencode.io/agents");
+        let templates: Vec<Arc<AgentTemplate>> = self.objects("kubeopencode.io/agenttemplates");
+        let agents: Vec<Arc<Agent>> = self.objects("kubeopencode.io/agents");
         let of_templates = templates.iter().filter_map(|template| Some(&template.status.as_ref()?.active_tasks));
         let of_agents = agents.iter().filter_map(|agent| Some(&agent.status.as_ref()?.active_tasks));
         let slots: BTreeSet<String> = of_templates.chain(of_agents).flatten().map(|slot| slot.uid.clone()).collect();
         let broken = one_pod_a_task(&tasks, &pods)
             .or_else(|| self.most.and_then(|most| too_many(&tasks, &pods, most)))
-            .or_else(|| templates.iter().find_map(started_twice))
+            .or_else(|| templates.iter().find_map(|template| started_twice(template)))
             .or_else(|| self.memory.overtaken(&tasks, &slots).filter(|_| self.is_told_in_order()))
             .or_else(|| self.memory.taken_back(&tasks))
-            .or_else(|| self.memory.canaries.broken(&self.plane, &self.namespace));
+            .or_else(|| self.memory.canaries.broken(&self.reader));
         assert!(broken.is_none(), "in {:?}, after {after}: {}", self.weather, broken.unwrap_or_default());
     }
 
@@ -360,7 +361,7 @@ impl World {
                 changed = true;
             }
         }
-        for deployment in self.plane.objects::<Deployment>("apps/deployments", &self.namespace) {
+        for deployment in self.objects::<Deployment>("apps/deployments") {
             let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
             let status = deployment.status.clone().unwrap_or_default();
             let there = status.ready_replicas.unwrap_or(0);
@@ -382,9 +383,11 @@ impl Process {
         for (kind, event) in self.feed.all() {
             self.engine.deliver(&kind, &event);
         }
-        if self.feed.lost {
+        while let Some(kind) = self.feed.lost.pop() {
             // It fails only when the process has ended, and then it is started again.
-            self.feed.lost = self.engine.refresh().await.is_err();
+            if self.engine.relist(&kind).await.is_err() {
+                return;
+            }
         }
     }
 
@@ -412,7 +415,7 @@ fn told(step: Option<(&'static str, engine::Key, engine::Outcome)>) -> Option<St
 }
 
 /// Whether the Task of a Pod is gone.
-fn is_alone(pod: &Pod, tasks: &[Task]) -> bool {
+fn is_alone(pod: &Pod, tasks: &[Arc<Task>]) -> bool {
     let is_gone = |uid: &String| !tasks.iter().any(|task| task.uid().as_ref() == Some(uid));
     pod.owner_references().iter().all(|owner| owner.kind == "Task" && is_gone(&owner.uid))
 }
@@ -445,20 +448,21 @@ pub fn phase(task: &Task) -> Option<TaskPhase> {
 /// Every Task has ended, and its Pod was let go.
 pub fn all_over(world: &World) -> bool {
     let kept = |pod: &Pod| !pod.finalizers().is_empty();
-    world.tasks().iter().all(|task| phase(task).is_some_and(TaskPhase::is_final)) && !world.pods().iter().any(kept)
+    let over = |task: &Task| phase(task).is_some_and(TaskPhase::is_final);
+    world.tasks().iter().all(|task| over(task)) && !world.pods().iter().any(|pod| kept(pod))
 }
 
-fn one_pod_a_task(tasks: &[Task], pods: &[Pod]) -> Option<String> {
+fn one_pod_a_task(tasks: &[Arc<Task>], pods: &[Arc<Pod>]) -> Option<String> {
     tasks.iter().find_map(|task| {
         let own = pods.iter().filter(|pod| pod.labels().get(names::TASK_LABEL) == Some(&task.name_any())).count();
         (own > 1).then(|| format!("{} has {own} Pods", task.name_any()))
     })
 }
 
-fn too_many(tasks: &[Task], pods: &[Pod], most: usize) -> Option<String> {
+fn too_many(tasks: &[Arc<Task>], pods: &[Arc<Pod>], most: usize) -> Option<String> {
     let running: Vec<String> =
-        tasks.iter().filter(|task| phase(task) == Some(TaskPhase::Running)).map(Task::name_any).collect();
-    let alive: Vec<String> = pods.iter().filter(|pod| !has_ended(pod)).map(Pod::name_any).collect();
+        tasks.iter().filter(|task| phase(task) == Some(TaskPhase::Running)).map(|task| task.name_any()).collect();
+    let alive: Vec<String> = pods.iter().filter(|pod| !has_ended(pod)).map(|pod| pod.name_any()).collect();
     (running.len() > most || alive.len() > most).then(|| format!("{running:?} run at once, in {alive:?}"))
 }
 
@@ -475,25 +479,25 @@ fn started_twice(template: &AgentTemplate) -> Option<String> {
 
 impl Memory {
     /// First come, first served: nobody gets a slot while an older one waits.
-    fn overtaken(&mut self, tasks: &[Task], slots: &BTreeSet<String>) -> Option<String> {
-        let uid = |task: &&Task| task.uid().unwrap_or_default();
-        let age = |task: &&Task| (task.creation_timestamp(), task.uid());
-        let is_new = |task: &&Task| slots.contains(&uid(task)) && !self.admitted.contains(&uid(task));
+    fn overtaken(&mut self, tasks: &[Arc<Task>], slots: &BTreeSet<String>) -> Option<String> {
+        let uid = |task: &&Arc<Task>| task.uid().unwrap_or_default();
+        let age = |task: &&Arc<Task>| (task.creation_timestamp(), task.uid());
+        let is_new = |task: &&Arc<Task>| slots.contains(&uid(task)) && !self.admitted.contains(&uid(task));
         let youngest = tasks.iter().filter(is_new).max_by_key(age)?;
         self.admitted.extend(slots.iter().cloned());
-        let waits = |task: &&Task| {
+        let waits = |task: &&Arc<Task>| {
             let is_stopped = task.annotations().contains_key(names::STOP_ANNOTATION);
             let may_start = phase(task).is_none_or(|phase| matches!(phase, TaskPhase::Pending | TaskPhase::Queued));
             may_start && !is_stopped && task.metadata.deletion_timestamp.is_none()
         };
         let host = |task: &Task| (task.spec.agent_ref.clone(), task.spec.template_ref.clone());
-        let is_passed = |task: &&Task| age(task) < age(&youngest) && !self.admitted.contains(&uid(task));
+        let is_passed = |task: &&Arc<Task>| age(task) < age(&youngest) && !self.admitted.contains(&uid(task));
         let mut line = tasks.iter().filter(waits).filter(|task| host(task) == host(youngest));
         let older = line.find(is_passed)?;
         Some(format!("{} has a slot before {}, which is older", youngest.name_any(), older.name_any()))
     }
 
-    fn taken_back(&mut self, tasks: &[Task]) -> Option<String> {
+    fn taken_back(&mut self, tasks: &[Arc<Task>]) -> Option<String> {
         for task in tasks {
             let (uid, name) = (task.uid().unwrap_or_default(), task.name_any());
             let now = phase(task);
@@ -515,8 +519,8 @@ impl Memory {
 }
 
 /// The starts of Tasks, earliest first.
-pub fn starts(tasks: &[Task]) -> Vec<Timestamp> {
-    let start = |task: &Task| task.status.as_ref()?.start_time.as_ref().map(|time| time.0);
+pub fn starts(tasks: &[Arc<Task>]) -> Vec<Timestamp> {
+    let start = |task: &Arc<Task>| task.status.as_ref()?.start_time.as_ref().map(|time| time.0);
     let mut starts: Vec<Timestamp> = tasks.iter().filter_map(start).collect();
     starts.sort();
     starts
@@ -528,7 +532,7 @@ pub fn exceeds(starts: &[Timestamp], most: usize, window: SignedDuration) -> boo
 }
 
 /// What is left when all is done, without what differs from run to run.
-pub fn summary(tasks: &[Task]) -> Vec<String> {
+pub fn summary(tasks: &[Arc<Task>]) -> Vec<String> {
     let mut lines: Vec<String> = tasks
         .iter()
         .map(|task| {

@@ -12,8 +12,8 @@ pub(super) fn contains(current: &Value, wanted: &Value) -> bool {
         }),
         (Value::Array(current), Value::Array(wanted)) if wanted.iter().all(|item| item["name"].is_string()) => {
             // Lists of named things (containers, volumes, variables) may hold more than ours.
-            let same = |item: &Value| current.iter().find(|present| present["name"] == item["name"]).cloned();
-            wanted.iter().all(|item| same(item).is_some_and(|present| contains(&present, item)))
+            let same = |item: &Value| current.iter().find(|present| present["name"] == item["name"]);
+            wanted.iter().all(|item| same(item).is_some_and(|present| contains(present, item)))
         }
         (Value::Array(current), Value::Array(wanted)) => {
             current.len() == wanted.len()

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use kube::Resource;
+use serde_json::Value;
 
 use crate::key::Key;
 
@@ -26,6 +27,8 @@ pub(super) struct Store<K> {
     seen: HashMap<String, u64>,
     gone: HashSet<String>,
     gone_order: VecDeque<String>,
+    /// Objects known from a write or a live read of this process before the watch told of them.
+    early: HashSet<String>,
 }
 
 impl<K> Default for Store<K> {
@@ -36,6 +39,7 @@ impl<K> Default for Store<K> {
             seen: HashMap::new(),
             gone: HashSet::new(),
             gone_order: VecDeque::new(),
+            early: HashSet::new(),
         }
     }
 }
@@ -46,6 +50,24 @@ fn version<K: Resource>(object: &K) -> u64 {
 
 fn uid<K: Resource>(object: &K) -> &str {
     object.meta().uid.as_deref().unwrap_or_default()
+}
+
+/// What tells whether an object is news, read without taking the object apart.
+pub(super) struct Head {
+    pub(super) key: Key,
+    uid: String,
+    version: u64,
+}
+
+impl Head {
+    pub(super) fn of(value: &Value) -> Self {
+        let text = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
+        Self {
+            key: Key::new(text("namespace"), text("name")),
+            uid: text("uid").to_owned(),
+            version: text("resourceVersion").parse().unwrap_or(0),
+        }
+    }
 }
 
 impl<K: Resource> Store<K> {
@@ -85,16 +107,28 @@ impl<K: Resource> Store<K> {
         }
     }
 
-    /// A watch event said that the object is now like this.
-    pub(super) fn applied(&mut self, scope: &str, object: K) -> Option<Change<K>> {
-        self.saw(scope, version(&object));
-        self.put(object)
+    /// Whether this version of the object, or a later one, is known already.
+    pub(super) fn knows(&self, head: &Head) -> bool {
+        let has = |present: &Arc<K>| version(&**present) >= head.version;
+        self.gone.contains(&head.uid) || self.objects.get(&head.key).is_some_and(has)
+    }
+
+    /// Whether a watch or a list told of the object, so that everything older is known too.
+    pub(super) fn is_heard(&self, key: &Key) -> bool {
+        self.objects.get(key).is_some_and(|object| !self.early.contains(uid(&**object)))
+    }
+
+    /// A watch event told of this version; answers whether that is no news.
+    pub(super) fn heard(&mut self, scope: &str, head: &Head) -> bool {
+        self.saw(scope, head.version);
+        self.early.remove(&head.uid);
+        self.knows(head)
     }
 
     /// A watch event said that the object is gone.
-    pub(super) fn deleted(&mut self, scope: &str, object: &K) -> Option<Change<K>> {
-        self.saw(scope, version(object));
-        self.forget(&Key::of(object), uid(object))
+    pub(super) fn deleted(&mut self, scope: &str, head: &Head) -> Option<Change<K>> {
+        self.saw(scope, head.version);
+        self.forget(&head.key, &head.uid)
     }
 
     /// A list at `list_version` held exactly these objects of the scope.
@@ -110,6 +144,9 @@ impl<K: Resource> Store<K> {
             .map(|(key, object)| (key.clone(), uid(&**object).to_owned()))
             .collect();
         let mut changes: Vec<_> = missing.iter().filter_map(|(key, uid)| self.forget(key, uid)).collect();
+        for object in &objects {
+            self.early.remove(uid(object));
+        }
         changes.extend(objects.into_iter().filter_map(|object| self.put(object)));
         self.saw(scope, list_version);
         changes
@@ -124,17 +161,30 @@ impl<K: Resource> Store<K> {
             return if newer { self.remove(&key) } else { None };
         }
         let newer_than_watch = self.seen.get(scope).is_some_and(|seen| version(&object) > *seen);
-        if newer_than_watch || self.objects.contains_key(&key) { self.put(object) } else { None }
+        if self.objects.contains_key(&key) {
+            return self.put(object);
+        }
+        if !newer_than_watch {
+            return None;
+        }
+        let new = uid(&object).to_owned();
+        let change = self.put(object);
+        if change.is_some() {
+            self.early.insert(new);
+        }
+        change
     }
 
     /// The incarnation is gone for good.
     pub(super) fn forget(&mut self, key: &Key, gone: &str) -> Option<Change<K>> {
         self.bury(gone.to_owned());
+        self.early.remove(gone);
         let present = self.objects.get(key)?;
         if uid(&**present) == gone { self.remove(key) } else { None }
     }
 
-    fn put(&mut self, object: K) -> Option<Change<K>> {
+    /// The object is now like this, unless something newer is known.
+    pub(super) fn put(&mut self, object: K) -> Option<Change<K>> {
         if self.gone.contains(uid(&object)) {
             return None;
         }
@@ -192,6 +242,14 @@ mod tests {
         pod
     }
 
+    fn head(pod: &Pod) -> Head {
+        Head::of(&serde_json::to_value(pod).expect("it is JSON"))
+    }
+
+    fn applied(store: &mut Store<Pod>, pod: Pod) -> Option<Change<Pod>> {
+        if store.heard("", &head(&pod)) { None } else { store.put(pod) }
+    }
+
     fn names(store: &Store<Pod>) -> Vec<String> {
         store
             .list("")
@@ -201,12 +259,27 @@ mod tests {
     }
 
     #[test]
+    fn what_we_made_is_known_at_once_and_heard_of_when_the_watch_tells() {
+        let mut store = Store::default();
+        store.replace("", vec![pod("a", "1", 3)], "3");
+        let key = |name: &str| Key::new("n", name);
+        assert!(store.is_heard(&key("a")), "a list tells of everything");
+        store.offer("", pod("b", "2", 5), true);
+        assert!(store.get(&key("b")).is_some() && !store.is_heard(&key("b")));
+        store.offer("", pod("b", "2", 6), true);
+        applied(&mut store, pod("c", "3", 4));
+        assert!(!store.is_heard(&key("b")), "neither our next write nor the news of another changes that");
+        assert!(applied(&mut store, pod("b", "2", 5)).is_none(), "the echo is no change");
+        assert!(store.is_heard(&key("b")));
+    }
+
+    #[test]
     fn own_writes_show_at_once_and_their_echo_changes_nothing() {
         let mut store = Store::default();
         store.replace("", vec![], "5");
         assert!(store.offer("", pod("a", "1", 7), true).is_some());
-        assert!(store.applied("", pod("a", "1", 7)).is_none(), "the echo");
-        assert!(store.applied("", pod("a", "1", 6)).is_none(), "older news");
+        assert!(applied(&mut store, pod("a", "1", 7)).is_none(), "the echo");
+        assert!(applied(&mut store, pod("a", "1", 6)).is_none(), "older news");
         assert_eq!(names(&store), ["a@7"]);
     }
 
@@ -214,10 +287,10 @@ mod tests {
     fn an_answer_that_arrives_after_the_delete_brings_nothing_back() {
         let mut store = Store::default();
         store.replace("", vec![], "5");
-        store.applied("", pod("a", "1", 6));
-        store.deleted("", &pod("a", "1", 8));
+        applied(&mut store, pod("a", "1", 6));
+        store.deleted("", &head(&pod("a", "1", 8)));
         assert!(store.offer("", pod("a", "1", 7), true).is_none());
-        assert!(store.applied("", pod("a", "1", 7)).is_none(), "a reordered event neither");
+        assert!(applied(&mut store, pod("a", "1", 7)).is_none(), "a reordered event neither");
         assert!(names(&store).is_empty());
     }
 
@@ -238,9 +311,9 @@ mod tests {
         let mut store = Store::default();
         store.replace("", vec![pod("a", "1", 3)], "5");
         store.forget(&Key::new("n", "a"), "1");
-        assert!(store.applied("", pod("a", "1", 6)).is_none(), "an event from before the delete");
-        assert!(store.applied("", pod("a", "2", 8)).is_some());
-        assert!(store.deleted("", &pod("a", "1", 7)).is_none(), "the late delete of the first");
+        assert!(applied(&mut store, pod("a", "1", 6)).is_none(), "an event from before the delete");
+        assert!(applied(&mut store, pod("a", "2", 8)).is_some());
+        assert!(store.deleted("", &head(&pod("a", "1", 7))).is_none(), "the late delete of the first");
         assert_eq!(names(&store), ["a@8"]);
     }
 

@@ -1,4 +1,7 @@
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
 use kube::api::ListParams;
+use kube::core::{ApiResource, WatchEvent};
 
 use crate::world::{Fault, World};
 
@@ -44,4 +47,20 @@ async fn a_controller_sees_its_own_writes_before_the_watch_does() {
         engine.reconcile("mirror", &orrery_engine::Key::new("default", "a")).await.unwrap();
     }
     assert_eq!(control.writes(), 1, "no watch event ever came, and yet it was made once");
+}
+
+#[tokio::test]
+async fn an_object_that_is_gone_behind_the_cache_is_made_again_and_nothing_is_refused() {
+    let world = World::start().await;
+    world.create("a", "apply", "one").await;
+    let (engine, _) = world.engine().await;
+    engine.drain(10).await;
+    world.maps().delete("a-copy", &kube::api::DeleteParams::default()).await.unwrap();
+    let changed = world.merge("a", serde_json::json!({"data": {"text": "two"}})).await;
+    // Of the two changes only one is heard of: the apply is for a version of something that is not there.
+    let event = WatchEvent::Modified(serde_json::to_value(changed).unwrap());
+    engine.deliver(&ApiResource::erase::<ConfigMap>(&()), &event);
+    engine.drain(10).await;
+    assert_eq!(world.text("a-copy").await.as_deref(), Some("two"));
+    assert!(!world.maps().get("a").await.unwrap().annotations().contains_key("refused"));
 }

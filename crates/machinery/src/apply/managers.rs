@@ -11,6 +11,8 @@ use super::set::Set;
 /// How many entries of updates an object keeps before the oldest are merged into one.
 const MAX_UPDATERS: usize = 10;
 const MERGED_UPDATERS: &str = "ancient-changes";
+/// Where an entry has its fields.
+const FIELDS: &str = "fieldsV1";
 
 /// How a manager came to own its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -56,7 +58,7 @@ pub(super) struct Owned {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Managers(pub(super) BTreeMap<Identity, Owned>);
 
-/// One entry as it is written.
+/// One entry as it is written, but for the tree `fieldsV1`, which is neither copied nor read twice.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
@@ -67,8 +69,6 @@ struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     time: Option<String>,
     fields_type: String,
-    #[serde(default)]
-    fields_v1: Option<Value>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     subresource: String,
 }
@@ -80,15 +80,16 @@ impl Managers {
             return Ok(Self::default());
         };
         let mut managers = BTreeMap::new();
-        for (place, entry) in entries.iter().enumerate() {
-            let entry = Entry::deserialize(entry).map_err(|error| format!("entry {place}: {error}"))?;
+        for (place, written) in entries.iter().enumerate() {
+            let entry = Entry::deserialize(written).map_err(|error| format!("entry {place}: {error}"))?;
             if entry.api_version.is_empty() {
                 return Err(format!("entry {place}: apiVersion must not be empty"));
             }
             if entry.fields_type != "FieldsV1" {
                 return Err(format!("entry {place}: invalid fieldsType {:?}", entry.fields_type));
             }
-            let fields = entry.fields_v1.as_ref().map_or_else(|| Ok(Set::default()), fields_v1::decode);
+            let tree = written.get(FIELDS).filter(|tree| !tree.is_null());
+            let fields = tree.map_or_else(|| Ok(Set::default()), fields_v1::decode);
             let fields = fields.map_err(|error| format!("entry {place}: {error}"))?;
             let identity = Identity::new(&entry.manager, entry.operation, &entry.api_version, &entry.subresource);
             managers.insert(identity, Owned { fields, api_version: entry.api_version, time: entry.time });
@@ -130,15 +131,16 @@ impl Managers {
             (operation, seconds(owned), manager, owned.api_version.clone(), subresource)
         });
         let entries = entries.into_iter().map(|(identity, owned)| {
-            json!(Entry {
+            let mut entry = json!(Entry {
                 manager: identity.manager,
                 operation: identity.operation,
                 api_version: owned.api_version,
                 time: owned.time,
                 fields_type: "FieldsV1".to_owned(),
-                fields_v1: Some(fields_v1::encode(&owned.fields)),
                 subresource: identity.subresource,
-            })
+            });
+            entry[FIELDS] = fields_v1::encode(&owned.fields);
+            entry
         });
         metadata.insert("managedFields".to_owned(), entries.collect());
     }

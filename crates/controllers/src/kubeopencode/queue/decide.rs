@@ -32,7 +32,12 @@ pub struct Candidate {
     pub created: Timestamp,
     /// Where it stands.
     pub stand: Stand,
+    /// We made it ourselves, and the watch has not told of it yet: an older one may be on its way.
+    pub early: bool,
 }
+
+/// How soon the watch is expected to tell what we made ourselves.
+const ECHO: SignedDuration = SignedDuration::from_millis(10);
 
 /// The queue as it was observed.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +63,7 @@ pub struct Admission {
     pub active: Vec<ActiveTask>,
     /// Starts within the window.
     pub history: Vec<TaskStart>,
-    /// When the quota lets the next one in, if one is waiting for that.
+    /// When the quota lets the next one in, or when it is known who the next one is.
     pub look_again: Option<Timestamp>,
 }
 
@@ -100,6 +105,10 @@ pub fn admit(line: &Line, now: Timestamp) -> Admission {
                 history.iter().map(|start| start.start_time.0).min().and_then(|oldest| oldest.checked_add(window).ok());
             break;
         }
+        if task.early {
+            look_again = now.checked_add(ECHO).ok();
+            break;
+        }
         active.push(slot(task));
         if window.is_some() && !history.iter().any(|start| start.task_uid.as_ref() == Some(&task.uid)) {
             history.push(TaskStart {
@@ -129,7 +138,7 @@ mod tests {
 
     fn task(number: i64, stand: Stand) -> Candidate {
         let name = format!("t{number}");
-        Candidate { uid: format!("u{number}"), name, namespace: "ns".into(), created: at(number), stand }
+        Candidate { uid: format!("u{number}"), name, namespace: "ns".into(), created: at(number), stand, early: false }
     }
 
     fn names(admission: &Admission) -> Vec<&str> {
@@ -155,6 +164,17 @@ mod tests {
         settle(&mut line, &admission);
         line.tasks.iter_mut().find(|task| task.name == "t1").expect("t1").stand = Stand::Over;
         assert_eq!(names(&admit(&line, at(11))), ["t2", "t3"]);
+    }
+
+    #[test]
+    fn one_that_only_we_know_of_lets_older_ones_come_first() {
+        let mut line = line(Some(2), None, (1..=3).map(|n| task(n, Stand::Waiting)).collect());
+        line.tasks[1].early = true;
+        let admission = admit(&line, at(10));
+        assert_eq!(names(&admission), ["t1"]);
+        assert_eq!(admission.look_again, Some(at(10) + ECHO));
+        line.tasks[1].early = false;
+        assert_eq!(names(&admit(&line, at(10))), ["t1", "t2"]);
     }
 
     #[test]

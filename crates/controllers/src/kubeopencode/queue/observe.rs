@@ -114,7 +114,7 @@ async fn line(
         return Ok(None);
     }
     let tasks = view.list::<Task>(&key.namespace);
-    let tasks: Vec<Candidate> = tasks.iter().filter(|task| refers(task)).map(|task| candidate(task)).collect();
+    let tasks: Vec<Candidate> = tasks.iter().filter(|task| refers(task)).map(|task| candidate(task, view)).collect();
     let mut gone = BTreeSet::new();
     for task in active.iter().filter(|active| !tasks.iter().any(|task| task.uid == active.uid)) {
         let live = view.live::<Task>(&Key::new(&key.namespace, &task.name)).await?;
@@ -125,13 +125,14 @@ async fn line(
     Ok(Some(Line { limits, open, tasks, gone, active, history }))
 }
 
-fn candidate(task: &Task) -> Candidate {
+fn candidate(task: &Task, view: &View) -> Candidate {
     Candidate {
         name: task.name_any(),
         namespace: task.namespace().unwrap_or_default(),
         uid: task.uid().unwrap_or_default(),
         created: task.creation_timestamp().map_or(Timestamp::UNIX_EPOCH, |time| time.0),
         stand: stand(task),
+        early: !view.is_heard::<Task>(&Key::of(task)),
     }
 }
 

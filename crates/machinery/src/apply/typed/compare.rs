@@ -80,6 +80,10 @@ impl Change {
 }
 
 fn values(node: Node<'_>, old: Option<&Value>, new: Option<&Value>) -> Change {
+    // Most of an object stays as it is in a write, and to see that takes less than to name all that is in it.
+    if old.is_some() && old == new {
+        return Change::default();
+    }
     match (old.map(|old| node.shape(old)), new.map(|new| node.shape(new))) {
         (Some(before), Some(after)) if !before.is_like(&after) => {
             by_shape(before, old, new).and(by_shape(after, old, new))
