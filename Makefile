@@ -33,9 +33,8 @@ ui/dist/index.html: ui/node_modules/.package-lock.json ui/index.html ui/vite.con
 test: ui ## Run every test that needs neither Go nor a cluster
 	@scripts/tools build test
 	cd ui && npm test --silent
-	@rm -rf $(BUILT)/faults && mkdir -p $(BUILT)/faults
-	ORRERY_FAULTS=$(BUILT)/faults $(CARGO) test --workspace --locked
-	@awk -F'|' '{ runs += $$4 } END { print "fault harness: " runs " runs of " NR " scenarios" }' $(BUILT)/faults/*
+	$(CARGO) test --workspace --locked
+	CARGO="$(CARGO)" scripts/faults
 	@$(MAKE) --no-print-directory test-browser
 
 test-browser: ui ## Every page and action in a real Chromium, and made-up requests, against a real plane
@@ -49,7 +48,7 @@ test-long: ui ## The same with every kill round, every fault seed, and a log and
 	$(CARGO) test --workspace --locked
 	@$(MAKE) --no-print-directory test-browser
 
-faults: ## Run the fault harness thousands of times, optimised; writes docs/faults.md
+faults: ## Run the fault harness, thousands of runs, and write the numbers into docs/faults.md
 	@scripts/tools build test
 	CARGO="$(CARGO)" scripts/faults docs/faults.md
 

@@ -164,7 +164,7 @@ fn forgotten_instant(engine: Engine) -> Engine {
 #[case::d10(forgotten_instant, a_deleted_instant)]
 #[tokio::test]
 async fn a_defect_put_back_is_caught(#[case] mutant: Install, #[case] scenario: Scenario) {
-    let caught = match AssertUnwindSafe(prove(scenario, mutant, (true, 4))).catch_unwind().await {
+    let caught = match AssertUnwindSafe(prove(scenario, mutant, (1, 4))).catch_unwind().await {
         Ok(result) => result.is_err(),
         Err(_) => true,
     };

@@ -22,9 +22,7 @@ use crate::world::{World, controllers};
 #[case::an_agent_that_has_just_come_is_protected_too(just_come)]
 #[tokio::test]
 async fn the_end_is_the_same_in_any_weather(#[case] scenario: Scenario) {
-    let (every, seeds) = thoroughness();
-    // These have several times the writes of others: without optimisation, a sample of the faults.
-    prove(scenario, controllers, (every && !cfg!(debug_assertions), seeds)).await.unwrap().publish();
+    prove(scenario, controllers, thoroughness()).await.unwrap().publish();
 }
 
 pub fn status(world: &World, plural: &str) -> Value {

@@ -1,6 +1,6 @@
 //! Images as a user has them: imported, listed, run, removed; and those that are mapped to this machine's own files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,13 @@ name='{"org.opencontainers.image.ref.name":"example.com/tool:1"}'
 echo "{\"schemaVersion\":2,\"manifests\":[{\"digest\":\"sha256:$digest\",\"size\":$size,\"annotations\":$name}]}" > layout/index.json
 tar -C layout -cf image.tar ."#;
 
+/// Writes the archive of `example.com/tool:1`, and says where.
+pub fn write_archive(directory: &Path) -> PathBuf {
+    let written = Command::new("bash").args(["-c", WRITE_ARCHIVE]).current_dir(directory).output().unwrap();
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    directory.join("image.tar")
+}
+
 fn image(plane: &Plane, words: &[&str], directory: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_orrery"));
     command.args(["image", "--data-dir"]).arg(plane.folder()).args(words).current_dir(directory).output().unwrap()
@@ -45,8 +52,7 @@ fn stdout(output: &Output) -> String {
 fn an_image_is_imported_listed_run_and_removed_and_others_are_mapped() {
     let temporary = tempfile::tempdir().unwrap();
     let here = temporary.path();
-    let written = Command::new("bash").args(["-c", WRITE_ARCHIVE]).current_dir(here).output().unwrap();
-    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    write_archive(here);
     let folder = here.join("data");
     let plane = Plane::start_in(&folder, &["--image-map", "registry.example.com/*=host"]);
 

@@ -85,6 +85,22 @@ fn an_image_that_cannot_be_had_is_said_at_once_and_fails_after_a_while() {
     world.wait("pod/far-pod", "delete");
 }
 
+/// The executor's image has a shell and nothing else; the agent comes from its own.
+#[test]
+fn a_task_runs_in_an_image_that_was_imported() {
+    let world = World::start();
+    let temporary = tempfile::tempdir().unwrap();
+    let archive = crate::images::write_archive(temporary.path());
+    let imported = words(&world.orrery(&["image", "import", archive.to_str().unwrap()]));
+    assert!(imported.2.contains("imported example.com/tool:1"), "{}", imported.2);
+    let script = "busybox cat /note task.md; [ -e /usr/bin/git ] || echo alone; [ -x /tools/opencode ] && echo armed";
+    let mut template = shell("tool", script);
+    template["spec"]["executorImage"] = json!("example.com/tool:1");
+    world.apply(&[template]);
+    let ran = words(&world.orrery(&["run", "say it\n", "--template", "tool"]));
+    assert_eq!((ran.0, ran.1.as_str()), (Some(0), "from the image\nsay it\nalone\narmed\n"), "{}", ran.2);
+}
+
 #[test]
 fn a_schedule_is_triggered_suspended_and_resumed() {
     let world = World::start();
