@@ -116,7 +116,7 @@ impl Engine {
             background.spawn(cache.run(self.client.clone(), Arc::clone(&self.clock), stop.clone()));
         }
         for runner in &self.runners {
-            background.spawn(write_events(Arc::clone(runner), self.punctual(), stop.clone()));
+            background.spawn(write_events(Arc::clone(runner), self.punctual(), Arc::clone(&self.clock), stop.clone()));
         }
         let synced = async {
             for cache in self.caches.all() {
@@ -240,10 +240,10 @@ impl Engine {
 }
 
 /// Waits until these queues are on time, though not for ever: everybody comes on.
-async fn give_way(first: &[Arc<Queue>]) {
+async fn give_way(first: &[Arc<Queue>], now: Timestamp) {
     let on_time = async {
         for queue in first {
-            queue.on_time().await;
+            queue.on_time(now).await;
         }
     };
     let _ = tokio::time::timeout(GIVE_WAY, on_time).await;
@@ -251,7 +251,7 @@ async fn give_way(first: &[Arc<Queue>]) {
 
 async fn work_on(runner: Arc<dyn Run>, first: Vec<Arc<Queue>>, clock: SharedClock, stop: CancellationToken) {
     while !stop.is_cancelled() {
-        give_way(&first).await;
+        give_way(&first, clock.now()).await;
         if let Some(key) = runner.queue().take(clock.now()) {
             // A bug that one object brings out must not stop the work on all the others.
             if AssertUnwindSafe(runner.reconcile(&key)).catch_unwind().await.is_err() {
@@ -275,12 +275,12 @@ async fn work_on(runner: Arc<dyn Run>, first: Vec<Arc<Queue>>, clock: SharedCloc
     }
 }
 
-async fn write_events(runner: Arc<dyn Run>, first: Vec<Arc<Queue>>, stop: CancellationToken) {
+async fn write_events(runner: Arc<dyn Run>, first: Vec<Arc<Queue>>, clock: SharedClock, stop: CancellationToken) {
     while !stop.is_cancelled() {
         tokio::select! {
             () = stop.cancelled() => {}
             () = runner.recorder().waiting() => {
-                give_way(&first).await;
+                give_way(&first, clock.now()).await;
                 runner.recorder().flush().await;
             }
         }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -16,6 +16,9 @@ pub const RETRY_FIRST: Duration = Duration::from_secs(5);
 pub const RETRY_LAST: Duration = Duration::from_mins(5);
 /// The longest wait for a dependency whose change goes unseen.
 pub const WAITING: Duration = Duration::from_secs(30);
+
+/// Nobody gives way to a punctual queue that is late by more than this.
+const HOPELESS: SignedDuration = SignedDuration::from_secs(10);
 
 /// How long to wait after so many transient failures in a row.
 pub fn retry_delay(failures: u32) -> Duration {
@@ -34,8 +37,8 @@ pub struct Queue {
 #[derive(Debug, Default)]
 struct State {
     punctual: bool,
-    /// Keys of a punctual queue whose time has come.
-    late: VecDeque<Key>,
+    /// Keys of a punctual queue whose time has come, and when it came.
+    late: VecDeque<(Timestamp, Key)>,
     ready: VecDeque<Key>,
     queued: HashSet<Key>,
     running: HashSet<Key>,
@@ -85,7 +88,7 @@ impl Queue {
     pub fn take(&self, now: Timestamp) -> Option<Key> {
         let mut state = self.state.lock();
         state.wake(now);
-        let late = state.late.pop_front();
+        let late = state.late.pop_front().map(|(_, key)| key);
         if late.is_some() && state.late.is_empty() {
             self.on_time.notify_waiters();
         }
@@ -107,7 +110,7 @@ impl Queue {
         }
         if state.queued.remove(key) {
             state.ready.retain(|queued| queued != key);
-            state.late.retain(|queued| queued != key);
+            state.late.retain(|(_, queued)| queued != key);
         }
         state.take_out(key);
         true
@@ -161,15 +164,16 @@ impl Queue {
     /// The keys that want attention now, in order.
     pub fn ready(&self) -> Vec<Key> {
         let state = self.state.lock();
-        state.late.iter().chain(&state.ready).cloned().collect()
+        state.late.iter().map(|(_, key)| key).chain(&state.ready).cloned().collect()
     }
 
-    /// Waits while keys of a punctual queue are late.
-    pub(crate) async fn on_time(&self) {
+    /// Waits while keys of a punctual queue are late. One that is late by more than [`HOPELESS`] is not waited for: whoever
+    /// asks for more than can be done in time must not hold up everybody else.
+    pub(crate) async fn on_time(&self, now: Timestamp) {
         loop {
             let mut caught_up = std::pin::pin!(self.on_time.notified());
             caught_up.as_mut().enable();
-            if self.state.lock().late.is_empty() {
+            if self.state.lock().late.front().is_none_or(|(at, _)| now.duration_since(*at) > HOPELESS) {
                 return;
             }
             caught_up.await;
@@ -193,8 +197,11 @@ impl State {
             if self.running.contains(&key) {
                 self.again.insert(key);
             } else if self.queued.insert(key.clone()) {
-                let lane = if self.punctual { &mut self.late } else { &mut self.ready };
-                lane.push_back(key);
+                if self.punctual {
+                    self.late.push_back((at, key));
+                } else {
+                    self.ready.push_back(key);
+                }
             }
         }
     }
@@ -261,8 +268,9 @@ mod tests {
         queue.add(key("d"));
         assert_eq!(queue.take(at(20)), Some(key("b")));
         assert_eq!((queue.ready(), queue.depth()), (vec![key("c"), key("d")], 2));
-        let mut waiting = std::pin::pin!(queue.on_time());
-        assert!(futures::poll!(&mut waiting).is_pending(), "one is late");
+        queue.on_time(at(31)).await;
+        let mut waiting = std::pin::pin!(queue.on_time(at(30)));
+        assert!(futures::poll!(&mut waiting).is_pending(), "one is late, but not beyond hope");
         assert_eq!(queue.take(at(20)), Some(key("c")));
         waiting.await;
         assert_eq!(queue.take(at(20)), Some(key("d")));
