@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::omnia::names::digest;
-use engine::{Error, Key, View};
+use engine::{Cached, Error, Key, View};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::core::PartialObjectMeta;
 
@@ -33,14 +33,11 @@ pub(super) async fn secrets(
     names: BTreeSet<String>,
     view: &View,
 ) -> Result<BTreeMap<String, Contents>, Error> {
-    let mut found = BTreeMap::new();
-    for name in names {
-        if let Some(secret) = view.live::<Secret>(&Key::new(namespace, &name)).await? {
-            let data = secret.data.clone().unwrap_or_default();
-            found.insert(name, Contents::of(data.into_iter().map(|(key, value)| (key, value.0))));
-        }
-    }
-    Ok(found)
+    let contents = |secret: &Secret| {
+        let data = secret.data.clone().unwrap_or_default();
+        Contents::of(data.into_iter().map(|(key, value)| (key, value.0)))
+    };
+    read(namespace, names, view, contents).await
 }
 
 /// The `ConfigMaps` of these names, as far as they exist.
@@ -49,12 +46,24 @@ pub(super) async fn config_maps(
     names: BTreeSet<String>,
     view: &View,
 ) -> Result<BTreeMap<String, Contents>, Error> {
+    let contents = |map: &ConfigMap| {
+        let texts = map.data.clone().unwrap_or_default().into_iter().map(|(key, text)| (key, text.into_bytes()));
+        let bytes = map.binary_data.clone().unwrap_or_default().into_iter().map(|(key, bytes)| (key, bytes.0));
+        Contents::of(texts.chain(bytes))
+    };
+    read(namespace, names, view, contents).await
+}
+
+async fn read<K: Cached>(
+    namespace: &str,
+    names: BTreeSet<String>,
+    view: &View,
+    contents: fn(&K) -> Contents,
+) -> Result<BTreeMap<String, Contents>, Error> {
     let mut found = BTreeMap::new();
     for name in names {
-        if let Some(map) = view.live::<ConfigMap>(&Key::new(namespace, &name)).await? {
-            let texts = map.data.clone().unwrap_or_default().into_iter().map(|(key, text)| (key, text.into_bytes()));
-            let bytes = map.binary_data.clone().unwrap_or_default().into_iter().map(|(key, bytes)| (key, bytes.0));
-            found.insert(name, Contents::of(texts.chain(bytes)));
+        if let Some(object) = view.live::<K>(&Key::new(namespace, &name)).await? {
+            found.insert(name, contents(&object));
         }
     }
     Ok(found)
