@@ -209,13 +209,16 @@ async fn running_pods_leave_nothing_when_the_plane_goes_down() {
     for name in ["one", "two", "three"] {
         connection.create(PODS, once(name, 1000.0).to_string().into()).await.unwrap();
     }
-    let pods = loop {
-        let pods = list(&mut connection).await;
-        if pods.iter().all(|pod| pod["status"]["phase"] == "Running") {
-            break pods;
+    let running = async {
+        loop {
+            let pods = list(&mut connection).await;
+            if pods.iter().all(|pod| pod["status"]["phase"] == "Running") {
+                return pods;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
     };
+    let pods = tokio::time::timeout(Duration::from_mins(2), running).await.expect("they run");
     let uids: BTreeSet<String> = pods.iter().map(|pod| pod["metadata"]["uid"].as_str().unwrap().to_owned()).collect();
     up.kill().unwrap();
     down(&data);
